@@ -114,17 +114,19 @@ int hs_status_last(void); /* the largest status code, for the test that walks th
  * makes nearly all of delta. `rule` has 20 nodes; `work` holds HS_BULK_WORK doubles. The terms of a point are what more
  * jumps add to the upper end (aliasing), truncation, quadrature (inner) and rounding. */
 #define HS_JUMPS_NODES 8000
-#define HS_BULK_WORK (6 * HS_JUMPS_NODES + HS_JUMPS_NODES / 10)
+#define HS_BULK_WORK (8 * HS_JUMPS_NODES + HS_JUMPS_NODES / 10)
 int hs_jumps_delta(double m, double q, double k, double eps, const hs_rule *rule, double *work, int64_t n_work,
                    hs_point *out);
 int hs_jumps_eps(double m, double q, double k, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
                  hs_crossing *out);
 
-/* bulk_line.c: certified delta(eps) and eps(delta) of k >= 1 runs of one step in either direction, by the line through
- * the law below a cut. What runs with a loss above the cut add is in the upper end alone, and in `aliasing`. */
+/* bulk_line.c: certified delta(eps) and eps(delta) of k >= 1 runs of one pair, turned to the direction, by lines
+ * through its law below a cut. A plain sampled step is a branch with down = 0 (REMOVE) or up = 0 (ADD). `rule` has 20
+ * nodes. What runs with a loss above the cut add is in the upper end alone, and in `aliasing`. */
 int64_t hs_bulk_line_work(void);
-int hs_bulk_line_delta(const hs_run *run, double eps, const hs_rule *rule, double *work, int64_t n_work, hs_point *out);
-int hs_bulk_line_eps(const hs_run *run, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
+int hs_bulk_line_delta(const hs_pair *pair, double k, double eps, const hs_rule *rule, double *work, int64_t n_work,
+                       hs_point *out);
+int hs_bulk_line_eps(const hs_pair *pair, double k, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
                      hs_crossing *out);
 
 /* hyperbola.c: certified delta(eps) and eps(delta) for b <= 6 distinct steps with q < 1. log_tol is the logarithm of

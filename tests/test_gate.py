@@ -10,6 +10,7 @@ import pytest
 
 import hockeystick as hs
 from hockeystick import _core
+from hockeystick.what import sampling
 
 PASSES = {"HS_OK", "HS_LOOSE"}
 DOMAIN = {"HS_BAD_ARGUMENT"}
@@ -81,12 +82,13 @@ LATTICE = np.linspace(-1, 1, 17)
 TAILS = np.array([LATTICE + 2, 2 - LATTICE, LATTICE + 2, 2 - LATTICE, LATTICE * 0 + 1e-15])
 ATOMS = (np.array([0, 2]), LOSS, NUM, np.ones(1), np.zeros((3, 1)))
 LAWS = np.array([[2, 3.0, 0, 0, 0, 2, 0]]), np.array([[0.0, 1], LOSS, np.log(NUM), 0 * LOSS, 0 * LOSS]), np.zeros(5)
+PAIR = sampling.packed([sampling.Pair((sampling.Branch(1.0, 0.1, 1.0, 0.0),))])
 KEPT = np.zeros(_core.KEPT_ROOM)
 _core.kept_make(M, Q, K, 0, 0, -5.0, 1e-6, 20.0, KEPT, WORK)
 
 LENGTHS = {
-    "bulk_line_delta": (M, Q, K, 0, 0.4, NODE, WEIGHT, None),
-    "bulk_line_eps": (M, Q, K, 0, -40.0, NODE, WEIGHT, None),
+    "bulk_line_delta": (PAIR, 3.0, 0.4, NODE, WEIGHT, None),
+    "bulk_line_eps": (PAIR, 3.0, -40.0, NODE, WEIGHT, None),
     "jumps_delta": (1.0, 1e-5, 1000.0, 0.4, NODE, WEIGHT, None),
     "jumps_eps": (1.0, 1e-5, 1000.0, -40.0, NODE, WEIGHT, None),
     "hyperbola_delta": (M, Q, K, 0, 1.0, -10.0, None),

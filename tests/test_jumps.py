@@ -2,15 +2,17 @@
 come."""
 
 import math
+import random
 
 import numpy as np
 import pytest
-from scipy.special import erfcx, log_ndtr
+from scipy.special import erfcx, log_ndtr, ndtr
 
 import hockeystick as hs
 from hockeystick import _core
 from hockeystick.routes import contour, jumps
-from hockeystick.what.pair import GaussianSteps, gaussian_steps
+from hockeystick.what import sampling
+from hockeystick.what.pair import GaussianSteps, gaussian_steps, paired_steps
 
 
 def sparse_runs(count, seed):
@@ -152,8 +154,7 @@ def test_the_expansion_against_the_line():
 
 
 def bulk_line(function, sigma: float, q: float, k: float, add: int, at: float):
-    work = np.empty(_core.bulk_line_work())
-    return function(*(np.array([x]) for x in (1 / sigma, q, k)), add, at, *jumps._rule(), work)
+    return jumps._line(function, jumps._plain(1 / sigma, q, add), k, at)
 
 
 @pytest.mark.parametrize(
@@ -219,6 +220,82 @@ def test_the_line_below_a_cut_of_two_runs():
     assert seen > 60
 
 
+def branch_loss(x, q, up, down):
+    return np.log1p(q * np.expm1(up * x - up * up / 2)) - np.log1p(q * np.expm1(-down * x - down * down / 2))
+
+
+def branch_place(y, q, up, down):
+    """Where a branch has the loss y, by bisection."""
+    low, high = np.full(y.shape, -60.0), np.full(y.shape, 90.0)
+    for _ in range(60):
+        mid = 0.5 * (low + high)
+        above = branch_loss(mid, q, up, down) > y
+        low, high = np.where(above, low, mid), np.where(above, mid, high)
+    return 0.5 * (low + high)
+
+
+def two_pair_runs(branches, eps):
+    """delta of two steps of a public mixture: the integral over the first of the pay-off of the second, which is in
+    closed form; panels in double, finer about the place of the loss eps."""
+
+    def payoff(y):
+        out = 0.0
+        for w, q, up, down in branches:
+            g = branch_place(y, q, up, down)
+            den = q * ndtr(-down - g) + (1 - q) * ndtr(-g)
+            less = q * (ndtr(up - g) - ndtr(-down - g))
+            out = out + w * np.where(g < 89, less - np.expm1(y) * den, 0.0)
+        return np.maximum(out, 0.0)
+
+    total, near = 0.0, np.outer([-1, 1], 10.0 ** np.arange(-6, 1.01, 0.25)).ravel()
+    for w, q, up, down in branches:
+        ends = -12.0 - down, up + 16
+        at = np.unique(
+            np.clip(np.r_[np.linspace(*ends, 150), branch_place(np.array([eps]), q, up, down) + near], *ends)
+        )
+        x = 0.5 * (at[1:] + at[:-1])[:, None] + 0.5 * np.diff(at)[:, None] * NODE
+        num = np.exp(-0.5 * x * x) * (1 + q * np.expm1(up * x - up * up / 2)) / math.sqrt(2 * math.pi)
+        value = num * payoff(eps - branch_loss(x, q, up, down))
+        total += w * float((0.5 * np.diff(at)[:, None] * WEIGHT * value).sum())
+    return total
+
+
+@pytest.mark.parametrize("kind", range(5))
+def test_two_runs_of_two_sided_branches(kind):  # [theory: small.bulk, small.bulk-cells, small.bulk-parity]
+    rng, seen = np.random.default_rng(kind), 0
+    while seen < 3:
+        q, m, w = 10 ** rng.uniform(-5, -0.4), math.exp(rng.uniform(-2.3, 1.2)), rng.uniform(0.02, 0.98)
+        second = [(m, m), (2 * m, 2 * m), (2 * m, m), (m, 2 * m), (2 * m, 0.0)][kind]
+        first = [(m, m), (m, m), (m, 0.0), (0.0, m), (m, 0.0)][kind]
+        branches = ((w if kind else 1.0, q, *first), (1 - w, q * rng.uniform(0.2, 1), *second))[: 1 + bool(kind)]
+        eps = float(abs(branch_loss(rng.uniform(1, 9), *branches[0][1:]))) * rng.uniform(0.3, 2)
+        pair = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches))])
+        answer = jumps._line(_core.bulk_line_delta, pair, 2.0, eps)
+        if answer.status > _core.LOOSE or answer.point("jumps").estimate < math.log(1e-13):
+            continue
+        found, truth = answer.point("jumps"), math.log(two_pair_runs(branches, eps))
+        assert found.lower - 1e-9 <= truth <= found.upper + 1e-9
+        seen += 1
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "zero_out", "replace_one"])
+def test_runs_of_two_sided_branches_against_the_whole_line(adjacency):  # [theory: small.bulk-line, small.bulk-beyond]
+    rng, seen = random.Random(adjacency), 0
+    while seen < 8:
+        n, sigma, q = int(10 ** rng.uniform(2, 6)), math.exp(rng.uniform(-0.7, 2)), 10 ** rng.uniform(-4, -0.7)
+        size, k = max(1, int(n * q * rng.uniform(0.7, 2))), int(10 ** rng.uniform(0.5, 4))
+        step = hs.truncated_poisson_subsampled(hs.gaussian(sigma), q, dataset_size=n, max_batch=size)
+        add, delta = rng.random() < 0.5, 10 ** rng.uniform(-12, -4)
+        paired = paired_steps(step * k, adjacency, add)
+        own = jumps.pair_root(paired, add, delta)
+        line = contour.pair_root(paired, add, delta)
+        if own is None or line is None:
+            continue
+        assert own.lower <= line.upper
+        assert line.lower <= own.upper
+        seen += 1
+
+
 def test_what_lies_beyond_the_last_node():  # [theory: small.bulk-far]
     """|phi| against its bound, by dense panels, and the masses of cells against sums."""
     rng = np.random.default_rng(8)
@@ -241,7 +318,7 @@ def test_what_lies_beyond_the_last_node():  # [theory: small.bulk-far]
             cost = 1 + m * m + (abs(a) * m * m * s / math.cos(tau / 2) ** 2 if add else 0 * s)
             d = np.minimum(sine * low * m * s / cost, tau / m)
             edge = phi[-1] / np.gradient(x)[-1] * min(d[-1], 2 / (sine * low * m * s[-1]))
-            most = 1 - phi @ -np.expm1(-cost * d * d / 2) + edge
+            most = 1 - phi @ -np.expm1(-sine * low * m * s * d / 2) + edge
             for y in low * np.array([1, 1.3, 2.7, 9]):
                 if y * np.abs(np.diff(loss)).max() < 0.3:
                     assert abs(phi @ np.exp(1j * y * loss)) <= most + 1e-4

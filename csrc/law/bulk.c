@@ -1,24 +1,24 @@
-/* bulk.c - the law of one sampled Gaussian step below a cut: B at real tilts, its moments, the error of its transform.
+/* bulk.c - the law of one step below a cut: B at real tilts, its moments, the error of its transform.
  *
- * Symbols. The cut x0 parts a step's outcomes: losses up to l0 are bulk, larger ones jumps. w the normal density, U =
- *   q (e^v - 1) at x, v = m x - m^2/2, L = log(1+U); B(z) = int_{x <= x0} w (1+U)^{1+z}; P, Q the masses of jumps under
- *   num and den; a = 1 + t, t >= 0.
+ * Symbols. Branch r, of weight W: num = (1-q) N(0,1) + q N(up,1), den = (1-q) N(0,1) + q N(-down,1); w the normal
+ *   density at the place x, v1 = up x - up^2/2, v2 = -down x - down^2/2, U_i = q (e^{v_i} - 1), l_i = log(1+U_i), L =
+ *   l1 - l2, which increases with x. A plain step has down = 0 (REMOVE) or up = 0 (ADD, mirrored). The cut x0 parts
+ *   the outcomes of every branch: losses up to l0 are bulk, larger ones jumps. B(z) = sum_r W int_{x <= x0} w
+ *   (1+U1)^{1+z} (1+U2)^{-z}; P, Q the masses of jumps under num and den; t >= 0 a tilt, E = l1 + t L.
  *
  * Formula. B and its derivative from what is left of second order in U [theory: small.bulk].
  *
  * Error terms.
  *   inner      Gauss-Legendre panels up to x0, 20 nodes each: ellipses of a few parameters [theory: law.gauss-panels,
- *              small.bulk], for B(t) and its moments, and for int w (1+U)^{a+iy} [theory: small.bulk-line].
+ *              small.bulk], for B(t) and its moments, and for int w e^{E + iyL} [theory: small.bulk-line].
  *   rounding   of nodes, moments and exponents [theory: rounding.first-order].
  *
- * What it does not do: negative tilts; ADD, whose losses are bounded.
+ * What it does not do: negative tilts; moments of anything but one plain step of REMOVE.
  */
 #include "law/bulk.h"
 #include "clt/saddlepoint.h"
 #include "law/law.h"
 
-#define FAR_RIGHT 45.0 /* the panels end at m + FAR_RIGHT, beyond which lies e^-1000 */
-#define FAR_ADD 40.0   /* of ADD there, beyond which lies e^-800 */
 #define ELLIPSES 4
 #define SLACK 1e-8 /* relative, of bounds that only widen: their exponents are known to 1e-12 of their size */
 #define ORDER HS_BULK_ORDER
@@ -27,90 +27,215 @@
 /* Parameters of the ellipses tried; a larger one serves a panel that is short beside 1/m. */
 static const double ELLIPSE[ELLIPSES] = {4, 6, 9, 14};
 
-/* Masses above the place x in units of e^log_unit: num, num - den, den. */
-void hs_bulk_masses(const hs_bulk *J, double x, double *p, double *u, double *den, double *rel)
+static double widest(const hs_pair *pair, int r) { return fmax(pair->up[r], pair->down[r]); }
+
+/* log(1+U) of one factor at x, and the share of e^v in it. */
+static double bulk_share(double m, double q, double x, double *l)
 {
-    double v = J->m * x - 0.5 * J->m * J->m, e0, e1;
-    double r0 = hs_mills(x - J->m, &e0), r1 = hs_mills(x, &e1);
-    double fall = exp(-v), z = x - J->m, unit = exp(log(J->q) - 0.5 * z * z - HS_LOG_SQRT_2PI - J->log_unit);
-    *u = unit * (r0 - fall * r1);
-    *den = unit * fall * r1 / J->q;
-    *p = *u + *den;
-    *rel = e0 + e1 + HS_U * (40 + 4 * fabs(v) + 4 * z * z);
+    double v = m * x - 0.5 * m * m, U = q * expm1(fmin(v, 600));
+    *l = v > 600 ? v + log(q) : log1p(U);
+    return (U + q) / (1 + U);
 }
 
-double hs_bulk_place(const hs_bulk *J, double loss)
-{ return (loss < 600 ? log1p(expm1(loss) / J->q) : loss - log(J->q)) / J->m + 0.5 * J->m; }
-
-int hs_bulk_open(hs_bulk *J, double m, double q, double k, const hs_rule *rule, double *work)
+hs_bulk_loss hs_bulk_loss_at(const hs_bulk *J, int r, double x)
 {
-    int add = J->add;
+    hs_bulk_loss at;
+    at.s1 = bulk_share(J->pair.up[r], J->pair.q[r], x, &at.l1);
+    at.s2 = bulk_share(J->pair.down[r], J->pair.q[r], -x, &at.l2);
+    return at;
+}
+
+/* Pr[N > x] of a standard normal N, in units of e^log_unit. */
+static double tail_mass(double x, double log_unit, double *err)
+{
+    double r;
+    *err = HS_U * (2.5 * x * x + 3 * fabs(x) + 24 + 4 * fabs(log_unit));
+    if (x < 5) return 0.5 * erfc(x * 0.70710678118654752440) * exp(-log_unit);
+    r = hs_mills(x, err);
+    *err += HS_U * (4 * x * x + 4 * fabs(log_unit) + 20);
+    return r * exp(-0.5 * x * x - HS_LOG_SQRT_2PI - log_unit);
+}
+
+/* log_unit: about the largest of the masses above the places x. */
+void hs_bulk_unit(hs_bulk *J, const double *x)
+{
+    int r;
+    J->log_unit = -1e300;
+    for (r = 0; r < J->pair.branches; r++) {
+        double one = log(J->pair.q[r]) - 0.5 * pow(fmax(0, x[r] - J->pair.up[r]), 2);
+        one = log(J->pair.w[r]) + fmax(one, log1p(-J->pair.q[r]) - 0.5 * pow(fmax(0, x[r]), 2));
+        if (x[r] < HUGE_VAL) J->log_unit = fmax(J->log_unit, one);
+    }
+    if (J->log_unit < -1e299) J->log_unit = -1e3;
+}
+
+/* Masses above the places x, one a branch, in units of e^log_unit: num, num - den (off by 3 rel p), den. */
+void hs_bulk_masses(const hs_bulk *J, const double *x, double *p, double *u, double *den, double *rel)
+{
+    const hs_pair *pair = &J->pair;
+    double e0, e1, e2;
+    int r;
+    *p = *den = 1e-300; /* covers what underflows */
+    *u = 0;
+    *rel = HS_U * (40 + pair->q_err + pair->w_err);
+    for (r = 0; r < pair->branches; r++) {
+        double w = pair->w[r], q = pair->q[r], m = pair->up[r], d = pair->down[r];
+        double up, mid, down;
+        if (!(x[r] < HUGE_VAL)) continue;
+        up = tail_mass(x[r] - m, J->log_unit, &e0);
+        mid = tail_mass(x[r], J->log_unit, &e1);
+        down = d > 0 ? tail_mass(x[r] + d, J->log_unit, &e2) : mid;
+        if (m == 0) up = mid;
+        e2 = d > 0 ? e2 : 0;
+        *p += w * (q * up + (1 - q) * mid);
+        *den += w * (q * down + (1 - q) * mid);
+        *u += w * q * (up - down);
+        *rel = fmax(*rel, e0 + e1 + e2 + HS_U * (40 + pair->q_err / (1 - q) + pair->w_err));
+    }
+}
+
+/* About where a branch has the loss, at most where it ends. */
+double hs_bulk_place(const hs_bulk *J, int r, double loss)
+{
+    double q = J->pair.q[r], up = J->pair.up[r], d = J->pair.down[r];
+    double high = up > 0 ? up + HS_BULK_FAR : J->far, low = -10 - d, x, share_of;
+    int i;
+    if (up > 0 && d == 0) return fmin(high, (loss < 600 ? log1p(expm1(loss) / q) : loss - log(q)) / up + 0.5 * up);
+    if (up == 0) {
+        share_of = expm1(-loss) / q;
+        return share_of > -1 ? fmin(high, -log1p(share_of) / d - 0.5 * d) : high;
+    }
+    x = (loss < 600 ? log1p(expm1(loss) / q) : loss - log(q)) / up + 0.5 * up;
+    for (i = 0; i < 100 && high - low > 1e-13 * (1 + fabs(high)); i++) {
+        hs_bulk_loss at;
+        double more;
+        if (!(x > low && x < high)) x = 0.5 * (low + high);
+        at = hs_bulk_loss_at(J, r, x);
+        more = loss - (at.l1 - at.l2);
+        if (more > 0) low = x;
+        else high = x;
+        if (fabs(more) < 1e-14 * fabs(loss)) break;
+        x += more / (up * at.s1 + d * at.s2);
+    }
+    return fmin(x, up + HS_BULK_FAR);
+}
+
+int hs_bulk_open(hs_bulk *J, const hs_pair *pair, double k, const hs_rule *rule, double *work)
+{
+    int r, good = pair->branches >= 1 && k >= 1 && k < 1e12 && rule->n == 20;
     memset(J, 0, sizeof(*J));
-    J->add = add;
-    J->m = m;
-    J->q = q;
+    J->pair = *pair;
+    J->m = pair->up[0];
+    J->q = pair->q[0];
     J->k = k;
     J->left = 10;
+    J->far = HS_BULK_FAR;
     J->per = rule->n;
     J->node = rule->x;
     J->weight = rule->w;
     J->columns = work;
     J->mid = work + COLUMNS * HS_JUMPS_NODES;
     J->half = J->mid + HS_BULK_PANELS;
-    return m > 0 && q > 0 && q < 0.9 && k >= 1 && k < 1e12 && rule->n == 20 ? HS_OK : HS_BAD_ARGUMENT;
+    for (r = 0; r < pair->branches; r++) {
+        J->wide = fmax(J->wide, widest(pair, r));
+        good = good && pair->w[r] > 0 && pair->q[r] > 0 && pair->q[r] < 0.9 && widest(pair, r) > 0;
+    }
+    return good ? HS_OK : HS_BAD_ARGUMENT;
 }
 
-/* Log of the error of Gauss-Legendre on one panel, of int w |(1+U)^{a+iy}| at its best ellipse [theory:
- * small.bulk-line]. */
-static double panel_upper(const hs_bulk *J, double mid, double half, double a, double y)
+/* What panels need of an ellipse: the half width and half height, the ends of v1 and v2 on it, and their angles. */
+typedef struct {
+    double R, b, near;
+    double v1l, v1r, v2l, v2r;
+    double beta1, beta2;
+} ellipse;
+
+static int ellipse_of(const hs_bulk *J, int r, double x, double half, double rho, ellipse *e)
 {
-    double best = HUGE_VAL;
-    int e;
-    for (e = 0; e < ELLIPSES; e++) {
-        double rho = ELLIPSE[e], R = 0.5 * half * (rho + 1 / rho), b = 0.5 * half * (rho - 1 / rho), beta = J->m * b;
-        double right = mid + R, left = mid - R, near = fmax(0, fmax(left, -right)), ev;
-        double turn, log_most;
-        if (!(beta <= 1)) break;
-        ev = J->q * exp(J->m * right - 0.5 * J->m * J->m);
-        turn = atan2(ev * sin(beta), 1 - J->q + ev * cos(beta));
-        log_most = a > 0 ? log1p(ev - J->q) : log1p(J->q * (exp(J->m * left - 0.5 * J->m * J->m) * cos(beta) - 1));
-        best = fmin(best, log(64.0 / 15 * half / (1 - 1 / (rho * rho))) - 2 * J->per * log(rho) +
-                              0.5 * (b * b - near * near) - HS_LOG_SQRT_2PI + a * log_most + y * turn);
+    double up = J->pair.up[r], d = J->pair.down[r];
+    e->R = 0.5 * half * (rho + 1 / rho);
+    e->b = 0.5 * half * (rho - 1 / rho);
+    e->beta1 = up * e->b;
+    e->beta2 = d * e->b;
+    e->near = fmax(0, fmax(x - e->R, -x - e->R));
+    e->v1l = up * (x - e->R) - 0.5 * up * up;
+    e->v1r = up * (x + e->R) - 0.5 * up * up;
+    e->v2l = -d * (x + e->R) - 0.5 * d * d;
+    e->v2r = -d * (x - e->R) - 0.5 * d * d;
+    return e->beta1 <= 1 && e->beta2 <= 1;
+}
+
+/* Log of the rule's own factor and of w on the ellipse. */
+static double log_rule(const hs_bulk *J, int r, double half, double rho, const ellipse *e)
+{
+    return log(64.0 / 15 * half * J->pair.w[r] / (1 - 1 / (rho * rho))) - 2 * J->per * log(rho) +
+           0.5 * (e->b * e->b - e->near * e->near) - HS_LOG_SQRT_2PI;
+}
+
+/* Log of the error of Gauss-Legendre on one panel, of int w |e^{E + iyL}| at its best ellipse, for any t [theory:
+ * small.bulk-line]. */
+static double panel_upper(const hs_bulk *J, int r, double mid, double half, double t, double y)
+{
+    double best = HUGE_VAL, q = J->pair.q[r];
+    int i;
+    for (i = 0; i < ELLIPSES; i++) {
+        ellipse e;
+        double ev, eu, turn, most;
+        if (!ellipse_of(J, r, mid, half, ELLIPSE[i], &e)) break;
+        ev = q * exp(e.v1r);
+        eu = q * exp(e.v2r);
+        turn =
+            atan2(ev * sin(e.beta1), 1 - q + ev * cos(e.beta1)) + atan2(eu * sin(e.beta2), 1 - q + eu * cos(e.beta2));
+        most = (1 + t) * (t > -1 ? log1p(ev - q) : log1p(q * (exp(e.v1l) * cos(e.beta1) - 1)));
+        most -= t * (t < 0 ? log1p(eu - q) : log1p(q * (exp(e.v2l) * cos(e.beta2) - 1)));
+        best = fmin(best, log_rule(J, r, half, ELLIPSE[i], &e) + most + y * turn);
     }
     return best + SLACK * (1 + fabs(best));
 }
 
-/* int_{x < -J->left} w (1+U)^a at most, nothing of a cell of jumps: w alone where a > 0, else log-concave
+/* sum W int w e^{E} at most over what lies beyond the panels and is no jump; nothing of a cell of jumps
  * [theory: small.bulk-line]. */
-double hs_bulk_left_upper(const hs_bulk *J, double a)
+double hs_bulk_outside_upper(const hs_bulk *J, double t)
 {
-    double c = J->left, U = J->q * expm1(-J->m * c - 0.5 * J->m * J->m), f = exp(-0.5 * c * c - HS_LOG_SQRT_2PI);
-    double fall = c + fmin(a, 0) * J->m * (U + J->q) / (1 + U);
-    if (c < 0) return 0;
-    return fall > 0.1 ? f * exp(fmin(a, 0) * log1p(U)) / fall * (1 + SLACK) : HUGE_VAL;
-}
-
-/* An upper bound of the error of the sum over all panels of w (1+U)^{a+iy'}, |y'| <= y, and of what lies left of
- * them. */
-double hs_bulk_phase_upper(const hs_bulk *J, double a, double y)
-{
-    double sum = hs_bulk_left_upper(J, a);
-    int64_t p;
-    for (p = 0; p < J->panels; p++) sum += exp(panel_upper(J, J->mid[p], J->half[p], a, y));
+    double sum = 0, c = J->left;
+    int r;
+    if (J->cell) return 0;
+    for (r = 0; r < J->pair.branches; r++) {
+        hs_bulk_loss at = hs_bulk_loss_at(J, r, -c);
+        double x = J->x0[r], one = exp(-0.5 * c * c - HS_LOG_SQRT_2PI) / c, fall;
+        sum += J->pair.w[r] * one * exp(-t * at.l2);
+        if (J->cut[r] < HUGE_VAL) continue;
+        at = hs_bulk_loss_at(J, r, x);
+        fall = x - t * J->pair.down[r] * at.s2;
+        if (!(fall > 0.1)) return HUGE_VAL;
+        sum += J->pair.w[r] * exp(-0.5 * x * x - HS_LOG_SQRT_2PI - t * at.l2) / fall;
+    }
     return sum * (1 + SLACK);
 }
 
-/* Panels up to J->x0, their ends exact: as wide as the branch points allow, and where y > 0 halved until the transform
- * at a + iy is known to e^-target in each. */
-static int panels(hs_bulk *J, double a, double y, double target)
+/* An upper bound of the error of the sum over all panels of w e^{E + iy'L}, |y'| <= y, and of what lies beyond them. */
+double hs_bulk_phase_upper(const hs_bulk *J, double t, double y)
 {
-    double base = ldexp(1, (int)floor(log2(fmin(0.5, 0.5 / J->m)))), n = ceil((J->x0 + J->left) / (2 * base)), half;
-    double from = J->x0 - 2 * n * base;
+    double sum = hs_bulk_outside_upper(J, t);
+    int64_t p;
+    int r;
+    for (r = 0; r < J->pair.branches; r++)
+        for (p = J->first[r]; p < J->first[r + 1]; p++) sum += exp(panel_upper(J, r, J->mid[p], J->half[p], t, y));
+    return sum * (1 + SLACK);
+}
+
+/* Panels of a branch up to its end, their ends exact: as wide as the branch points allow, and where y > 0 halved until
+ * the transform at t + iy is known to e^-target in each. */
+static int branch_panels(hs_bulk *J, int r, double t, double y, double target)
+{
+    double end = J->x0[r], base = ldexp(1, (int)floor(log2(fmin(0.5, 0.5 / widest(&J->pair, r))))), half;
+    double n = ceil((end + J->left) / (2 * base)), from = end - 2 * n * base;
     if (!(n <= HS_BULK_PANELS)) return HS_TOO_MANY_NODES;
-    for (J->panels = 0; from < J->x0; from += 2 * half) {
+    J->start[r] = from;
+    for (; from < end; from += 2 * half) {
         half = base;
         while (y > 0 && half > base / 64 &&
-               (fmod(J->x0 - from, 2 * half) != 0 || panel_upper(J, from + half, half, a, y) > -target))
+               (fmod(end - from, 2 * half) != 0 || panel_upper(J, r, from + half, half, t, y) > -target))
             half *= 0.5;
         if (J->panels == HS_BULK_PANELS) return HS_TOO_MANY_NODES;
         J->mid[J->panels] = from + half;
@@ -119,113 +244,175 @@ static int panels(hs_bulk *J, double a, double y, double target)
     return HS_OK;
 }
 
-/* What the nodes of the panels hold. */
-static void fill_cells(hs_bulk *J)
+/* log(1+U), the same less U, and a bound of the error of the former, of one factor at x; its sign turns v. */
+static void bulk_factor(const hs_bulk *J, double m, double q, double x, double *l, double *lm, double *err)
 {
-    double *c = J->columns, v;
-    int64_t p;
-    int i;
-    for (p = 0; p < J->panels; p++)
-        for (i = 0; i < J->per; i++, c += COLUMNS) {
-            double x = J->mid[p] + J->half[p] * J->node[i], dv = HS_U * J->m * (8 * fabs(x) + 4 + 5 * J->m), e;
-            v = J->m * x - 0.5 * J->m * J->m;
-            e = expm1(v);
-            c[0] = J->half[p] * J->weight[i] * exp(-0.5 * x * x - HS_LOG_SQRT_2PI);
-            c[1] = J->q * e;
-            c[2] = log1p(c[1]);
-            c[3] = fabs(c[1]) < 0.1 ? hs_log1pmx_small(c[1]) : c[2] - c[1];
-            c[4] = J->q * (1 + e) * dv + 6 * HS_U * fabs(c[1]);
-            c[5] = x;
-        }
+    double dv = HS_U * m * (8 * fabs(x) + 4 + 5 * m), v = m * x - 0.5 * m * m, e = expm1(fmin(v, 600)), U = q * e;
+    *l = v > 600 ? v + log(q) : log1p(U);
+    *lm = fabs(U) < 0.1 ? hs_log1pmx_small(U) : *l - U;
+    *err = (q * (1 + e) * dv + (6 + J->pair.q_err) * HS_U * fabs(U)) / (1 + U);
 }
 
-/* Panels and nodes of the outcomes from x to end, for frequencies up to y at the exponent a. Their ends are known to u,
- * which the errors of the nodes cover. */
-int hs_bulk_cell(hs_bulk *J, double x, double end, double a, double y)
+/* What the nodes of the panels hold, and the largest loss. */
+static void fill_bulk(hs_bulk *J)
 {
-    double n, half;
+    const hs_pair *pair = &J->pair;
+    double *c = J->columns, l2, lm2;
     int64_t p;
-    end = fmin(end, J->m + FAR_RIGHT);
-    if (!(end > x)) return HS_OUT_OF_RANGE;
-    for (n = ceil((end - x) / fmin(1, 1 / J->m));; n *= 2) {
-        half = 0.5 * (end - x) / n;
-        if (!(n <= HS_BULK_PANELS)) return HS_TOO_MANY_NODES;
-        for (p = 0; p < (int64_t)n; p++) {
-            J->mid[p] = x + half * (double)(2 * p + 1);
-            J->half[p] = half;
-        }
-        for (p = 0; y > 0 && p < (int64_t)n; p++) {
-            double mid = J->mid[p], v = J->m * mid - 0.5 * J->m * J->m;
-            if (panel_upper(J, mid, half, a, y) > a * log1p(J->q * expm1(v)) - 0.5 * mid * mid - 34) break;
-        }
-        if (!(y > 0) || p == (int64_t)n) break;
+    int i, r;
+    J->l0 = J->n0 = 0;
+    for (r = 0; r < pair->branches; r++) {
+        hs_bulk_loss end = hs_bulk_loss_at(J, r, J->x0[r]);
+        if (J->cell && J->first[r] == J->first[r + 1]) continue;
+        J->l0 = fmax(J->l0, end.l1 - end.l2);
+        J->n0 = fmax(J->n0, end.l1);
+        for (p = J->first[r]; p < J->first[r + 1]; p++)
+            for (i = 0; i < J->per; i++, c += COLUMNS) {
+                double x = J->mid[p] + J->half[p] * J->node[i];
+                c[0] = pair->w[r] * J->half[p] * J->weight[i] * exp(-0.5 * x * x - HS_LOG_SQRT_2PI);
+                bulk_factor(J, pair->up[r], pair->q[r], x, &c[1], &c[3], &c[5]);
+                bulk_factor(J, pair->down[r], pair->q[r], -x, &l2, &lm2, &c[6]);
+                c[2] = c[1] - l2;
+                c[4] = c[3] - lm2;
+                c[7] = x;
+            }
     }
-    J->panels = (int64_t)n;
-    J->left = -x;
-    J->x0 = end;
-    J->l0 = log1p(J->q * expm1(J->m * end - 0.5 * J->m * J->m));
-    fill_cells(J);
+}
+
+/* Panels and nodes of the outcomes of every branch from its place to the loss `end`, for frequencies up to y at the
+ * tilt t. Their ends are known to u, which the errors of the nodes cover. */
+int hs_bulk_cell(hs_bulk *J, const double *from, double end, double t, double y)
+{
+    int64_t p;
+    int r;
+    J->cell = 1;
+    for (J->panels = 0, r = 0; r < J->pair.branches; r++) {
+        double x = from[r], last, n, half;
+        J->first[r] = J->panels;
+        J->first[r + 1] = J->panels;
+        J->x0[r] = J->cut[r] = x;
+        if (!(x < HUGE_VAL) || !((last = hs_bulk_place(J, r, end)) > x)) continue;
+        J->x0[r] = J->cut[r] = last;
+        for (n = ceil((last - x) / fmin(1, 1 / widest(&J->pair, r)));; n *= 2) {
+            half = 0.5 * (last - x) / n;
+            if (!(J->first[r] + n <= HS_BULK_PANELS)) return HS_TOO_MANY_NODES;
+            for (p = 0; p < (int64_t)n; p++) {
+                J->mid[J->first[r] + p] = x + half * (double)(2 * p + 1);
+                J->half[J->first[r] + p] = half;
+            }
+            for (p = 0; y > 0 && p < (int64_t)n; p++) {
+                double mid = J->mid[J->first[r] + p];
+                hs_bulk_loss at = hs_bulk_loss_at(J, r, mid);
+                double own = log(J->pair.w[r]) + (1 + t) * at.l1 - t * at.l2 - 0.5 * mid * mid;
+                if (panel_upper(J, r, mid, half, t, y) > own - 34) break;
+            }
+            if (!(y > 0) || p == (int64_t)n) break;
+        }
+        J->panels = J->first[r + 1] = J->first[r] + (int64_t)n;
+    }
+    if (!J->panels) return HS_OUT_OF_RANGE;
+    fill_bulk(J);
     return HS_OK;
 }
 
-/* Panels and nodes up to the cut at the loss l, for tilts about the exponent a and frequencies up to y; y = 0: for
- * small ones. ADD has no cut. */
-int hs_bulk_cut(hs_bulk *J, double l, double a, double y)
+/* Masses left of the panels, and beyond the end of branches whose losses are not cut. */
+static void masses_outside(hs_bulk *J)
 {
-    double v;
-    int st;
-    J->x0 = J->add ? FAR_ADD : ldexp(floor(ldexp(fmin(hs_bulk_place(J, l), J->m + FAR_RIGHT), 20)), -20);
-    v = J->m * J->x0 - 0.5 * J->m * J->m;
-    J->l0 = v < 600 ? log1p(J->q * expm1(v)) : v + log(J->q);
-    J->log_unit = log(J->q) - 0.5 * (J->x0 - J->m) * (J->x0 - J->m) - HS_LOG_SQRT_2PI;
-    hs_bulk_masses(J, J->x0, &J->p, &J->u, &J->q_den, &J->rel);
-    if (!(J->x0 > -5 && J->rel < 1e-10 && J->l0 > 0)) return HS_TOO_MANY_NODES;
-    if ((st = panels(J, a, y, 40 + log(J->k)))) return st;
-    fill_cells(J);
-    return HS_OK;
+    double err;
+    int r;
+    J->out_p = J->out_u = 0;
+    for (r = 0; r < J->pair.branches; r++) {
+        double w = J->pair.w[r], q = J->pair.q[r], up = J->pair.up[r], d = J->pair.down[r];
+        double c = -J->start[r], x = J->x0[r];
+        J->out_p += w * (q * tail_mass(c + up, 0, &err) + (1 - q) * tail_mass(c, 0, &err));
+        J->out_u += w * q * (tail_mass(c + up, 0, &err) - tail_mass(c - d, 0, &err));
+        if (J->cut[r] < HUGE_VAL) continue;
+        J->out_p += w * (q * tail_mass(x - up, 0, &err) + (1 - q) * tail_mass(x, 0, &err));
+        J->out_u += w * q * (tail_mass(x - up, 0, &err) - tail_mass(x + d, 0, &err));
+    }
+}
+
+/* Panels and nodes up to the cut at the loss l, for tilts about t and frequencies up to y; y = 0: for small ones. A
+ * branch of bounded loss whose end lies below l is not cut. */
+int hs_bulk_cut(hs_bulk *J, double l, double t, double y)
+{
+    int r, st;
+    for (r = 0; r < J->pair.branches; r++) {
+        double x = hs_bulk_place(J, r, l);
+        J->x0[r] = ldexp(floor(ldexp(x, 20)), -20);
+        J->cut[r] = J->pair.up[r] == 0 && x >= J->far ? HUGE_VAL : J->x0[r];
+        if (!(x > -5)) return HS_TOO_MANY_NODES;
+    }
+    hs_bulk_unit(J, J->cut);
+    hs_bulk_masses(J, J->cut, &J->p, &J->u, &J->q_den, &J->rel);
+    if (!(J->rel < 1e-10)) return HS_TOO_MANY_NODES;
+    for (J->panels = 0, r = 0; r < J->pair.branches; r++) {
+        J->first[r] = J->panels;
+        if ((st = branch_panels(J, r, t, y, 40 + log(J->k)))) return st;
+        J->first[r + 1] = J->panels;
+    }
+    masses_outside(J);
+    fill_bulk(J);
+    return J->l0 > 0 ? HS_OK : HS_TOO_MANY_NODES;
+}
+
+/* A bound of |e^E - 1 - (1+t) U1 + t U2| on an ellipse: the remainder of second order along 1 + lambda U_i, or term by
+ * term; *power: of |e^E| [theory: small.bulk]. */
+static double bulk_remainder(double q, double t, const ellipse *e, double *power)
+{
+    double a = 1 + t, top = fmax(0, log1p(q * expm1(e->v1r))), whole, part;
+    double U1, U2, n, d;
+    U1 = q * (fmax(fabs(expm1(e->v1l)), fabs(expm1(e->v1r))) + exp(e->v1r) * e->beta1);
+    U2 = q * (fmax(fabs(expm1(e->v2l)), fabs(expm1(e->v2r))) + exp(e->v2r) * e->beta2);
+    n = fmin(0, log1p(q * (exp(e->v1l) * cos(e->beta1) - 1)));
+    d = log1p(q * (exp(e->v2l) * cos(e->beta2) - 1));
+    *power = exp(a * top - t * d);
+    whole = *power + 1 + a * U1 + t * U2;
+    d = fmin(0, d);
+    part = 0.5 * a * t * U1 * U1 * exp((a - 2) * (a >= 2 ? top : n) - t * d);
+    part += a * t * U1 * U2 * exp(t * top - (t + 1) * d) + 0.5 * t * (t + 1) * U2 * U2 * exp(a * top - (t + 2) * d);
+    return fmin(whole, part);
 }
 
 /* Error of Gauss-Legendre on the panel at x by the ellipse of rho: of B, returned, and added to out[n] of the first
  * `order` raw moments times B; infinite where the ellipse meets the branch points [theory: small.bulk]. */
-static double panel_moments(const hs_bulk *J, double x, double half, double rho, double a, int order, double *out)
+static double panel_moments(const hs_bulk *J, int r, double x, double half, double rho, double t, int order,
+                            double *out)
 {
-    double R = 0.5 * half * (rho + 1 / rho), b = 0.5 * half * (rho - 1 / rho), beta = J->m * b;
-    double xl = x - R, xr = x + R, near = fmax(0, fmax(xl, -xr)), low = log1p(-J->q);
-    double vl = J->m * xl - 0.5 * J->m * J->m, vr = J->m * xr - 0.5 * J->m * J->m;
-    double U, top, big, least;
-    double w, L, power;
+    double q = J->pair.q[r], a = 1 + t, low = log1p(-q);
+    double U, top, L;
+    double w, power, second;
+    ellipse e;
     int n;
-    if (!(beta <= 1)) return HUGE_VAL;
-    U = J->q * (fmax(fabs(expm1(vl)), fabs(expm1(vr))) + exp(vr) * beta);
-    top = fmax(0, log1p(J->q * expm1(vr)));
-    least = a > 0 ? low : fmin(0, log1p(J->q * (exp(vl) * cos(beta) - 1)));
-    big = exp((a - 2) * (a >= 2 ? top : least));
-    L = fmin(U / (1 - J->q), fmax(-low, top) + beta);
-    w = 64.0 / 15 * half * pow(rho, -2.0 * J->per) / (1 - 1 / (rho * rho));
-    w *= exp(0.5 * (b * b - near * near) - HS_LOG_SQRT_2PI);
-    if (order) out[1] += w * 0.5 * U * U * big * (a * (a - 1) * L + 2 * a - 1);
+    if (!ellipse_of(J, r, x, half, rho, &e)) return HUGE_VAL;
+    w = exp(log_rule(J, r, half, rho, &e));
+    second = w * bulk_remainder(q, t, &e, &power);
+    if (!order) return second;
+    U = q * (fmax(fabs(expm1(e.v1l)), fabs(expm1(e.v1r))) + exp(e.v1r) * e.beta1);
+    top = fmax(0, log1p(q * expm1(e.v1r)));
+    L = fmin(U / (1 - q), fmax(-low, top) + e.beta1);
+    out[1] += w * 0.5 * U * U * exp((a - 2) * (a >= 2 ? top : low)) * (a * (a - 1) * L + 2 * a - 1);
     for (power = w * exp(a * top) * L, n = 2; n <= order; n++) out[n] += power *= L;
-    return w * 0.5 * a * (a - 1) * U * U * big;
+    return second;
 }
 
-/* Error of Gauss-Legendre over all panels and of what lies left of them, of B (out[0]) and of the first `order` raw
- * moments times B (out[n]) at the exponent a >= 1, or of B alone at a <= 0. */
-static void quadrature(const hs_bulk *J, double a, int order, double *out)
+/* Error of Gauss-Legendre over all panels and of what lies beyond them, of B (out[0]) and of the first `order` raw
+ * moments times B (out[n]) at the tilt t. */
+static void quadrature(const hs_bulk *J, double t, int order, double *out)
 {
     double c = J->left, far = exp(-0.5 * c * c - HS_LOG_SQRT_2PI), deep;
     int64_t i;
-    int n, e;
+    int n, e, r;
     deep = fmin(J->q * J->m * (c + 0.5 * J->m) / (1 - J->q), -log1p(-J->q));
-    for (n = 0; n <= order; n++) out[n] = far * pow(deep, n) / (c - n / c);
-    out[0] = far * deep * deep / (c - 2 / c) * a * a / (1 - J->q);
-    if (a < 0) out[0] = hs_bulk_left_upper(J, a) + (2 - a * J->q) * far / c;
-    if (order) out[1] = far * deep * deep / (c - 2 / c) * (a * a * deep + 2 * a) / (1 - J->q);
-    for (i = 0; i < J->panels; i++) {
-        double best = HUGE_VAL;
-        for (e = 0; e < (order ? 1 : ELLIPSES); e++)
-            best = fmin(best, panel_moments(J, J->mid[i], J->half[i], ELLIPSE[e], a, order, out));
-        out[0] += best;
-    }
+    for (n = 1; n <= order; n++) out[n] = far * pow(deep, n) / (c - n / c);
+    out[0] = hs_bulk_outside_upper(J, t);
+    for (r = 0; r < J->pair.branches; r++)
+        for (i = J->first[r]; i < J->first[r + 1]; i++) {
+            double best = HUGE_VAL;
+            for (e = 0; e < (order ? 1 : ELLIPSES); e++)
+                best = fmin(best, panel_moments(J, r, J->mid[i], J->half[i], ELLIPSE[e], t, order, out));
+            out[0] += best;
+        }
 }
 
 /* Sums over the nodes: of what B and its raw moments hold, of the moduli of that, and of its errors. */
@@ -233,21 +420,26 @@ typedef struct {
     double of[ORDER + 1], size[ORDER + 1], err[ORDER + 1];
 } bulk_sums;
 
-/* What one node, with the columns c, adds at the exponent a. */
-static void add_node(const double *c, double a, int order, bulk_sums *S)
+/* What one node, with the columns c, adds at the tilt t; rel: of its weight. */
+static void add_node(const double *c, double t, double rel, int order, bulk_sums *S)
 {
-    double w = c[0], L = c[2], E = a * L, m1 = expm1(E);
-    double h2 = hs_h2(E), x = c[5], rel = HS_U * (6 * x * x + 8 * fabs(x) + 24);
-    double dL = c[4] / (1 + c[1]) + 2 * HS_U * fabs(L), power;
+    double w = c[0], l1 = c[1], L = c[2], E = l1 + t * L;
+    double m1 = expm1(E);
+    double h2 = hs_h2(E), x = c[7], first = c[3] + t * c[4];
+    double sizes = fabs(c[3]) + t * (2 * fabs(c[3]) + fabs(c[4])), off, dL, power;
     int n;
-    S->of[0] += w * (h2 + a * c[3]);
-    S->err[0] += w * (fabs(a) * fabs((m1 + 1) / (1 + c[1]) - 1) * c[4] + (rel + 150 * HS_U) * (h2 + fabs(a * c[3])) +
-                      6 * HS_U * fabs(E * m1));
+    rel += HS_U * (6 * x * x + 8 * fabs(x) + 24);
+    /* d(l1) and d(l2) leave e^E - 1 - (1+t) U1 + t U2 off by the differences of e^E and 1 + U_i */
+    off = (1 + t) * fabs(m1 - expm1(l1)) * c[5] + t * fabs(m1 - expm1(l1 - L)) * c[6];
+    S->of[0] += w * (h2 + first);
+    S->err[0] += w * (off + (rel + 150 * HS_U) * (h2 + sizes) +
+                      HS_U * fabs(m1) * (6 * fabs(E) + 4 * (fabs(l1) + t * (fabs(l1) + fabs(l1 - L)))));
     if (!order) return;
-    S->of[1] += w * (L * m1 + c[3]);
-    S->err[1] += w * (fabs((m1 + 1) / (1 + c[1]) * (E + 1) - 1) * c[4] + (rel + 150 * HS_U) * fabs(L * m1) +
-                      (rel + 150 * HS_U) * fabs(c[3]) + 6 * HS_U * fabs(L) * (m1 + 1) * fabs(E));
-    rel += a * dL + HS_U * (4 * fabs(E) + 30);
+    dL = c[5] + 2 * HS_U * fabs(L);
+    S->of[1] += w * (L * m1 + c[4]);
+    S->err[1] += w * (fabs((m1 + 1) * (E + 1) - exp(l1)) * c[5] + (rel + 150 * HS_U) * fabs(L * m1) +
+                      (rel + 150 * HS_U) * fabs(c[4]) + 6 * HS_U * fabs(L) * (m1 + 1) * fabs(E));
+    rel += (1 + t) * dL + HS_U * (4 * fabs(E) + 30);
     for (power = w * (m1 + 1) * L, n = 2; n <= order; n++) {
         S->err[n] += fabs(power) * (n * dL + fabs(L) * rel);
         power *= L;
@@ -260,7 +452,7 @@ static void add_node(const double *c, double a, int order, bulk_sums *S)
  * known to 1e-3. */
 static int set_moments(const hs_bulk *J, int order, bulk_sums *S, const double *lost, double part, hs_bulk_tilted *T)
 {
-    double scale = exp(J->log_unit);
+    double scale = exp(J->log_unit), u = scale * J->u + J->out_u;
     int n;
     T->wrong = 0;
     T->size[1] = 1.001 * sqrt(S->size[2] * exp(-T->log_b));
@@ -270,26 +462,30 @@ static int set_moments(const hs_bulk *J, int order, bulk_sums *S, const double *
         S->err[n] += lost[n] * (n > 1) + part * (fabs(S->of[n]) + S->err[n] + S->size[n]);
         if (n > 1) T->wrong = fmax(T->wrong, S->err[n] / S->size[n] + T->err);
     }
-    T->mean = T->moment[1] = (S->of[1] - scale * J->u) * exp(-T->log_b);
+    T->mean = T->moment[1] = (S->of[1] - u) * exp(-T->log_b);
     T->mean_err = 1.2 * exp(-T->log_b) * (lost[1] + S->err[1] + scale * (3 * J->rel * J->p + 4 * HS_U * J->u)) +
-                  fabs(T->mean) * (2 * T->err + 8 * HS_U);
+                  fabs(T->mean) * (2 * T->err + 8 * HS_U) + 1e-12 * fabs(J->out_u);
     T->wrong = fmax(T->wrong, T->mean_err / T->size[1]);
     return T->wrong < 1e-3;
 }
 
-/* The bulk at the tilt t >= 0, with `order` raw moments, none for ADD; HS_OUT_OF_RANGE where B says nothing. */
+/* The bulk at the tilt t >= 0, with `order` raw moments of a plain step of REMOVE; HS_OUT_OF_RANGE where B says
+ * nothing. */
 int hs_bulk_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T)
 {
-    double a = hs_bulk_exponent(J, t), lost[ORDER + 1], scale = exp(J->log_unit);
-    double part = HS_U * (double)(J->panels * J->per + 20), x = scale * (J->q_den + fabs(a) * J->u);
+    double lost[ORDER + 1], scale = exp(J->log_unit), part = HS_U * (double)(J->panels * J->per + 20);
+    double linear = scale * (J->p + t * J->u) + J->out_p + t * J->out_u;
+    double rel = HS_U * (J->pair.w_err + 10 * J->pair.q_err);
     bulk_sums S = {{0}, {0}, {0}};
     const double *c = J->columns;
     int64_t i;
-    if (a * (a > 0 ? J->l0 : log1p(J->q * expm1(-J->m * J->left))) > 600) return HS_OUT_OF_RANGE;
-    for (i = 0; i < J->panels * J->per; i++, c += COLUMNS) add_node(c, a, order, &S);
-    quadrature(J, a, order, lost);
-    T->log_b = log1p(S.of[0] - scale * J->q_den - a * scale * J->u);
-    part = lost[0] + S.err[0] + part * (S.of[0] + S.err[0]) + (3 * J->rel + 8 * HS_U) * (x + scale * J->p * fabs(a));
+    if (!(J->n0 + t * J->l0 < 600)) return HS_OUT_OF_RANGE;
+    for (i = 0; i < J->panels * J->per; i++, c += COLUMNS) add_node(c, t, rel, order, &S);
+    quadrature(J, t, order, lost);
+    T->log_b = log1p(S.of[0] - linear);
+    part = lost[0] + S.err[0] + part * (fabs(S.of[0]) + S.err[0]) +
+           (3 * J->rel + 8 * HS_U) * scale * (J->p * (2 + t) + J->q_den) +
+           (1e-12 + 4 * rel) * (J->out_p + t * fabs(J->out_u));
     T->err = 1.2 * exp(-T->log_b) * part + 8 * HS_U * fabs(T->log_b);
     if (!(T->log_b > -0.6 && T->log_b < 600 && T->err < 0.1)) return HS_OUT_OF_RANGE;
     return !order || set_moments(J, order, &S, lost, part, T) ? HS_OK : HS_OUT_OF_RANGE;
@@ -302,4 +498,34 @@ double hs_bulk_above(const hs_bulk *J, double n, double s)
     int i;
     for (i = 0; i < HS_BULK_TILTS; i++) best = fmin(best, n * J->log_b[i] - J->tilt[i] * s);
     return best + SLACK * fabs(best);
+}
+
+/* An upper bound of the log of sum W int w (1+U2) e^{-sL} over the panels where L >= -least; *den: one of the mass of
+ * den left of them [theory: small.bulk-parity]. */
+double hs_bulk_fall_upper(const hs_bulk *J, double s, double least, double *den)
+{
+    double sum = 0, t = -1 - s, err;
+    int64_t p;
+    int r, i;
+    for (*den = 0, r = 0; r < J->pair.branches; r++) {
+        double q = J->pair.q[r], x = J->start[r];
+        for (p = J->first[r]; p < J->first[r + 1]; p++) {
+            hs_bulk_loss at = hs_bulk_loss_at(J, r, x = J->mid[p] - J->half[p]);
+            if (at.l1 - at.l2 > -least) break;
+        }
+        if (p == J->first[r + 1]) x = J->x0[r];
+        *den += J->pair.w[r] * (q * tail_mass(-x - J->pair.down[r], 0, &err) + (1 - q) * tail_mass(-x, 0, &err));
+        for (; p < J->first[r + 1]; p++) {
+            const double *c = J->columns + p * J->per * COLUMNS;
+            for (i = 0; i < J->per; i++, c += COLUMNS) {
+                double E = c[1] + t * c[2], l2 = fabs(c[1] - c[2]);
+                double slip = 6 * c[7] * c[7] + 8 * fabs(c[7]) + 60 + J->pair.w_err + 8 * fabs(E);
+                slip = HS_U * (slip + 2 * s * fabs(c[1]) - 3 * t * l2) + s * c[5] - t * c[6];
+                sum += c[0] * exp(E) * (1 + 1.1 * slip);
+            }
+            sum += exp(panel_upper(J, r, J->mid[p], J->half[p], t, 0));
+        }
+    }
+    *den *= 1 + SLACK;
+    return log(sum) + 1e-11;
 }

@@ -1,4 +1,5 @@
-/* bulk.h - the law of one sampled Gaussian step below a cut, and the masses above it; not for the gate. */
+/* bulk.h - the law of one sampled Gaussian step, or of a public mixture of two-sided branches, below a cut, and the
+ * masses above it; not for the gate. */
 #ifndef HS_BULK_H
 #define HS_BULK_H
 
@@ -6,21 +7,28 @@
 
 #define HS_BULK_ORDER 12 /* moments */
 #define HS_BULK_TILTS 24 /* of Chernoff's bounds */
-#define HS_BULK_COLUMNS 6
+#define HS_BULK_COLUMNS 8
 #define HS_BULK_PANELS (HS_JUMPS_NODES / 20)
+#define HS_BULK_FAR 45.0 /* a branch ends at up + HS_BULK_FAR, beyond which lies e^-1000 */
 
 typedef struct {
-    double m, q, k;
-    double left; /* the panels begin at -left or before */
-    int add;     /* ADD: no cut */
-    int per;     /* nodes a panel */
-    int64_t panels;
+    hs_pair pair; /* turned to the direction: losses increase with the place x */
+    double m, q;  /* of the first branch: up, the rate */
+    double k, left, wide;
+    double far;                             /* where a branch of bounded loss ends if the cut is not below its losses */
+    int cell;                               /* the law of one cell of losses: nothing lies left of the panels */
+    int per;                                /* nodes a panel */
+    int64_t panels, first[HS_BRANCHES + 1]; /* panels of a branch: first[r] to first[r + 1] - 1 */
     const double *node, *weight;
-    double *columns;    /* a node's w, U, L, L - U, a bound of the error of U, x */
+    double *columns;    /* a node's w, l1, L, l1 - U1, (l1 - U1) - (l2 - U2), bounds of the errors of l1 and l2, x */
     double *mid, *half; /* of each panel */
-    double x0, l0;
+    double x0[HS_BRANCHES],
+        cut[HS_BRANCHES]; /* where branches end; the same, infinite where none of its losses is cut */
+    double l0, n0;        /* the largest loss and the largest l1 */
     double log_unit, p, u;
-    double q_den, rel; /* masses above the cut in units of e^log_unit: num, num - den, den; p's error */
+    double q_den, rel;         /* masses above the cut in units of e^log_unit: num, num - den, den; p's error */
+    double start[HS_BRANCHES]; /* where the panels begin */
+    double out_p, out_u;       /* masses beyond the panels that are not above the cut: num, num - den */
     double tilt[HS_BULK_TILTS], log_b[HS_BULK_TILTS]; /* log B at most */
     double mean, square;                              /* E[R]/(k-1) at least and E L^2 at most, untilted */
 } hs_bulk;
@@ -31,17 +39,21 @@ typedef struct {
                                                                          error */
 } hs_bulk_tilted;
 
-/* The exponent of 1 + U at the tilt t. */
-static inline double hs_bulk_exponent(const hs_bulk *J, double t) { return J->add ? -t : 1 + t; }
+typedef struct {
+    double l1, l2, s1, s2;
+} hs_bulk_loss; /* logs of both factors, and the shares of e^v in them */
 
-int hs_bulk_open(hs_bulk *J, double m, double q, double k, const hs_rule *rule, double *work);
-double hs_bulk_place(const hs_bulk *J, double loss);
-void hs_bulk_masses(const hs_bulk *J, double x, double *p, double *u, double *den, double *rel);
-int hs_bulk_cut(hs_bulk *J, double l, double a, double y);
-int hs_bulk_cell(hs_bulk *J, double x, double end, double a, double y);
+int hs_bulk_open(hs_bulk *J, const hs_pair *pair, double k, const hs_rule *rule, double *work);
+hs_bulk_loss hs_bulk_loss_at(const hs_bulk *J, int r, double x);
+double hs_bulk_place(const hs_bulk *J, int r, double loss);
+void hs_bulk_unit(hs_bulk *J, const double *x);
+void hs_bulk_masses(const hs_bulk *J, const double *x, double *p, double *u, double *den, double *rel);
+int hs_bulk_cut(hs_bulk *J, double l, double t, double y);
+int hs_bulk_cell(hs_bulk *J, const double *from, double end, double t, double y);
 int hs_bulk_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T);
-double hs_bulk_left_upper(const hs_bulk *J, double a);
-double hs_bulk_phase_upper(const hs_bulk *J, double a, double y);
+double hs_bulk_outside_upper(const hs_bulk *J, double t);
+double hs_bulk_phase_upper(const hs_bulk *J, double t, double y);
 double hs_bulk_above(const hs_bulk *J, double n, double s);
+double hs_bulk_fall_upper(const hs_bulk *J, double s, double least, double *den);
 
 #endif

@@ -1,15 +1,16 @@
-/* bulk_line.c - certified delta(eps) and eps(delta) of k runs of one sampled Gaussian step, eps > 0, by the line of
- * contour.c through the law below a cut.
+/* bulk_line.c - certified delta(eps) and eps(delta) of k runs of one pair, a public mixture of two-sided branches or a
+ * plain sampled step, eps > 0, by the line of contour.c through the law below a cut.
  *
- * Symbols. B, x0, l0, P, L of bulk.c; K(z) = k log B(z); c a tilt near the saddle of K(z) - eps z - log z - log(1+z);
- *   a = 1 + c (REMOVE) or -c (ADD), r(x) = w (1+U)^a/B(c) for x <= x0, phi(y) = B(c+iy)/B(c), s = (U+q)/(1+U); dy, P,
- *   f_n, lf as in contour.c.
+ * Symbols. B, x0, l0, P, L, E of bulk.c; K(z) = k log B(z); c a tilt near the saddle of K(z) - eps z - log z -
+ *   log(1+z); r(x) = W w e^E/B(c) for x <= x0, at t = c; phi(y) = B(c+iy)/B(c), s_i = (U_i+q)/(1+U_i), S = up s1 +
+ *   down s2; dy, P, f_n, lf as in contour.c.
  *
  * Formula. delta = H_0 + what runs with a loss beyond the cut add, which is >= 0 [theory: small.bulk-beyond]. H_0 is
  *   the curve of a measure of mass at most 1: T = H_0 + aliases for tilts s_left >= 0 [theory: line.aliasing,
  *   line.known-aliases]. Rare jumps no longer make K explode near the saddle: periods and nodes are those of a sum of
- *   alike losses. Where one jump matters beside the bulk, the cut is at eps, and every cell of losses above it has a
- *   line of its own, of k-1 losses of the bulk and one of the cell [theory: small.bulk-cells].
+ *   alike losses. Where one jump matters beside the bulk, every cell of losses above the cut has a line of its own, of
+ *   k-1 losses of the bulk and one of the cell [theory: small.bulk-cells]; jumps so large that the others hardly ever
+ *   bring the sum back below eps are in closed form [theory: small.bulk-parity].
  *
  * Error terms, relative to e^{K(c)-c eps}:
  *   jumps       runs with a loss beyond the cut or all cells: upper end alone [theory: small.bulk-beyond,
@@ -30,14 +31,17 @@
 
 #define SLACK 1e-8 /* relative, of bounds that only widen: their exponents are known to 1e-12 of their size */
 #define NATS 31.0  /* by which aliases and tail stay below delta */
-#define CELLS 2048 /* of the bound of |phi| */
+#define CELLS 2048 /* of the bound of |phi|, all branches */
 #define LAYERS 24  /* of the jumps below eps */
 #define SIDES 6    /* tilts of Chernoff's bound of the bulk there */
 #define PLACES 8
-#define PARTS 8     /* lines, the first without a jump */
-#define NEAR 5.0    /* deviations of the bulk that the first cell spans; the others double */
-#define ENOUGH 1e-8 /* relative width of delta from which no jumps are taken apart */
-#define MARGIN 23.0 /* nats below delta that jumps beyond a cut may weigh */
+#define PARTS 8         /* lines, the first without a jump */
+#define MOST_VALUES 6e7 /* of inner at outer nodes, all lines that are tried */
+#define NEAR 5.0        /* deviations of the bulk that the cell about eps spans to either side */
+#define ENOUGH 1e-8     /* relative width of delta from which no jumps are taken apart */
+#define SMALL 7.0       /* the same of a part whose line fails */
+#define PAIRS 18.0      /* the same of two jumps */
+#define MARGIN 23.0     /* nats below delta that jumps beyond a cut may weigh */
 
 typedef struct { /* one line: no jump, or one in a cell of losses */
     double c, dy, P, s_left;
@@ -50,7 +54,10 @@ typedef struct {
     double copies; /* steps in the bulk: all, or all but the one that jumps */
     int jump, parts;
     line_part part[PARTS];
-    double cut, top; /* where the bulk ends, in losses; the last cell's end, 0: no cells */
+    int far; /* whether jumps from the places cell_from on, of the loss far_loss and more, are taken by parity */
+    double far_loss, far_tilt, far_log, far_den; /* with Chernoff's bound of how the others bring them back */
+    double cell_from[HS_BRANCHES], cell_end;     /* places where the cell begins, the loss at its end */
+    double cut, top;                             /* where the bulk ends, in losses; the last cell's end, 0: no cells */
     double eps, reach, c, dy;
     double P, s_left, s_right, log_est;
     double sd;
@@ -58,107 +65,190 @@ typedef struct {
     double log_tail;     /* of the truncation */
     double log_beyond;   /* of what runs with a loss above the cut add */
     int64_t N;
-    int cells;
-    double *mass, *most, *steep;   /* of cells left of the cut: mass under r, at least and at most; s at least */
-    double left, edge, edge_steep; /* the mass left of the cells; the density r and s at the cut */
+    int cells, from[HS_BRANCHES + 1]; /* of the bound of |phi|, and where those of a branch begin */
+    double *mass, *most;              /* of cells left of the cut: mass under r, at least and at most */
+    double *steep, *cost;             /* S at least and what a shifted path costs there, over d^2/2, at most */
+    double left;                      /* the mass beyond all cells that is no jump */
+    double edge[HS_BRANCHES], edge_steep[HS_BRANCHES], edge_cost[HS_BRANCHES]; /* the density r at the cut, S, cost */
     double *nodes, *grid;
-    int64_t used; /* of the nodes' room */
+    int64_t used;  /* of the nodes' room */
+    double values; /* inner at outer nodes so far */
     hs_nodes F;
 } bulk_line;
 
 /* The tilt up to which exponents stay doubles. */
-static double top_tilt(const hs_bulk *J) { return 599 / (J->add ? -log1p(J->q * expm1(-J->m * J->left)) : J->l0); }
+static double top_tilt(const hs_bulk *J) { return (599 - J->n0) / J->l0; }
+
+/* e^E of the nodes of a cell over that of its largest loss, summed with L and L^2. */
+static void cell_sums(const hs_bulk *G, double t, double *s0, double *s1, double *s2)
+{
+    const double *c = G->columns;
+    int64_t j, n = G->panels * G->per;
+    for (*s0 = *s1 = *s2 = 0, j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
+        double e = c[0] * hs_exp(c[1] - G->n0 + t * (c[2] - G->l0));
+        *s0 += e;
+        *s1 += e * c[2];
+        *s2 += e * c[2] * c[2];
+    }
+}
 
 /* K and its derivatives, as an estimate. */
 HS_CLONES static hs_cgf cgf(void *self, double t)
 {
     const bulk_line *A = (const bulk_line *)self;
     const hs_bulk *J = &A->J;
-    double a = hs_bulk_exponent(J, t), s0 = 0, s1 = 0, s2 = 0;
-    double scale = exp(J->log_unit), B;
+    double s0 = 0, s1 = 0, s2 = 0;
+    double scale = exp(J->log_unit), p = scale * J->p + J->out_p, u = scale * J->u + J->out_u, B;
     const double *c = J->columns;
     int64_t j, n = J->panels * J->per;
     hs_cgf out = {HUGE_VAL, HUGE_VAL, HUGE_VAL};
     if (!(t < top_tilt(J))) return out;
     for (j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
-        double w = c[0], L = c[2], E = a * L, e = hs_exp(E);
+        double w = c[0], L = c[2], E = c[1] + t * L, e = hs_exp(E);
         double near = E < 0.1 && E > -0.1 ? 1 : 0;
         double h = near != 0 ? hs_expm1mx_small(near != 0 ? E : 0) : e - 1 - E;
-        s0 += w * (h + a * c[3]);
-        s1 += w * (L * (h + E) + c[3]);
+        s0 += w * (h + c[3] + t * c[4]);
+        s1 += w * (L * (h + E) + c[4]);
         s2 += w * e * L * L;
     }
-    s0 -= scale * (J->q_den + a * J->u);
+    s0 -= p + t * u;
     B = 1 + s0;
     if (!(B > 0.1 && B < 1e250)) return out;
-    out.K1 = (s1 - scale * J->u) / B;
+    out.K1 = (s1 - u) / B;
     out.K2 = A->copies * (s2 / B - out.K1 * out.K1);
-    out.K1 *= J->add ? -A->copies : A->copies;
+    out.K1 *= A->copies;
     out.K = A->copies * log1p(s0);
     if (!A->jump) return out;
-    for (s0 = s1 = s2 = 0, c = A->G.columns, n = A->G.panels * A->G.per, j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
-        double e = c[0] * hs_exp(a * (c[2] - A->G.l0));
-        s0 += e;
-        s1 += e * c[2];
-        s2 += e * c[2] * c[2];
-    }
-    out.K += log(J->k) + log(s0) + a * A->G.l0;
+    cell_sums(&A->G, t, &s0, &s1, &s2);
+    out.K += log(J->k) + log(s0) + A->G.n0 + t * A->G.l0;
     out.K1 += s1 / s0;
     out.K2 += s2 / s0 - s1 / s0 * (s1 / s0);
     return out;
 }
 
-/* Cells of the bulk: bounds of their masses under r, and of s in them [theory: small.bulk-far]. log_b: log B(c) within
- * err. */
-static void lay_cells(bulk_line *A, double log_b, double err)
+/* What a shifted path costs over d^2/2 by w and its own slope. */
+static double path_cost(const hs_pair *pair, int r)
+{
+    double m = fmax(pair->up[r], pair->down[r]);
+    return 1 + (pair->up[r] > 0 && pair->down[r] > 0 ? 4 : 1) * m * m;
+}
+
+/* Cells of a branch of the bulk from number `at` on, at most n: bounds of their masses under r, of S and of s2 in them
+ * [theory: small.bulk-far]. log_b: log B(c) within err. Returns how many. */
+static int lay_bulk_branch(bulk_line *A, int r, int at, int n, double log_b, double err)
 {
     const hs_bulk *J = &A->J;
-    double m = J->m, q = J->q, a = hs_bulk_exponent(J, A->c), v = m * J->x0 - 0.5 * m * m;
-    double U = q * expm1(v);
-    double width = J->x0 + J->left, n = fmin(CELLS, ceil(width / fmin(0.05, 0.1 / m))), h = width / n, last = 0;
+    double up = J->pair.up[r], down = J->pair.down[r], t = A->c;
+    double width = J->x0[r] + J->left, h;
+    hs_bulk_loss left = hs_bulk_loss_at(J, r, -J->left), right, mid;
     int i;
-    A->cells = (int)n;
-    for (i = 0; i < A->cells; i++) {
-        double x = J->x0 - (A->cells - i) * h, z = x + h, left = q * expm1(m * x - 0.5 * m * m);
-        double L = log1p(q * expm1(m * (a > 0 ? x + 0.5 * h : z) - 0.5 * m * m)), mean = L;
-        if (a < 0) mean = 0.5 * (L + (i ? last : log1p(left)));
-        last = L;
-        A->most[i] = a * (a > 0 ? log1p(q * expm1(m * z - 0.5 * m * m)) : log1p(left));
-        A->most[i] -= 0.5 * pow(x > 0 ? x : fmin(z, 0), 2) + HS_LOG_SQRT_2PI + log_b - err;
-        A->most[i] = h * exp(A->most[i]) * (1 + 1e-6);
-        A->mass[i] = h * exp(a * mean - (x * x + x * z + z * z) / 6 - HS_LOG_SQRT_2PI - log_b - err) * (1 - 1e-6);
-        A->steep[i] = (left + q) / (1 + left) * (1 - 1e-9);
+    n = (int)fmin(n, ceil(width / fmin(0.05, 0.1 / fmax(up, down))));
+    h = width / n;
+    for (i = 0; i < n; i++, at++, left = right) {
+        double x = J->x0[r] - (n - i) * h, z = x + h, W = J->pair.w[r] * h;
+        right = hs_bulk_loss_at(J, r, z);
+        mid = hs_bulk_loss_at(J, r, x + 0.5 * h);
+        A->most[at] = (1 + t) * right.l1 - t * right.l2 - 0.5 * pow(x > 0 ? x : fmin(z, 0), 2);
+        A->most[at] = W * exp(A->most[at] - HS_LOG_SQRT_2PI - log_b + err) * (1 + 1e-6);
+        A->mass[at] = (1 + t) * mid.l1 - 0.5 * t * (left.l2 + right.l2) - (x * x + x * z + z * z) / 6;
+        A->mass[at] = W * exp(A->mass[at] - HS_LOG_SQRT_2PI - log_b - err) * (1 - 1e-6);
+        A->steep[at] = (up * left.s1 + down * right.s2) * (1 - 1e-9);
+        A->cost[at] = t * down * down * left.s2 * (1 + 1e-9);
     }
-    A->edge = exp(a * log1p(U) - 0.5 * J->x0 * J->x0 - HS_LOG_SQRT_2PI - log_b + err) * (1 + 1e-6);
-    A->left = hs_bulk_left_upper(J, a) * exp(err - log_b);
-    A->edge_steep = (U + q) / (1 + U);
+    return n;
+}
+
+/* The density r at the cut of a branch, S and the cost there; none where it is not cut. */
+static void lay_edge(bulk_line *A, int r, double log_b, double err)
+{
+    const hs_bulk *J = &A->J;
+    double up = J->pair.up[r], down = J->pair.down[r], t = A->c, E;
+    hs_bulk_loss at = hs_bulk_loss_at(J, r, J->x0[r]);
+    A->edge[r] = A->edge_cost[r] = 0;
+    A->edge_steep[r] = 1;
+    if (!(J->cut[r] < HUGE_VAL)) return;
+    E = (1 + t) * at.l1 - t * at.l2 - 0.5 * J->x0[r] * J->x0[r];
+    A->edge[r] = J->pair.w[r] * exp(E - HS_LOG_SQRT_2PI - log_b + err) * (1 + 1e-6);
+    A->edge_steep[r] = (up * at.s1 + down * at.s2) * (1 - 1e-9);
+    A->edge_cost[r] = t * down * down * at.s2 * (1 + 1e-9);
+}
+
+static void lay_cells(bulk_line *A, double log_b, double err)
+{
+    int r, at = 0;
+    for (r = 0; r < A->J.pair.branches; r++) {
+        A->from[r] = at;
+        at += lay_bulk_branch(A, r, at, CELLS / A->J.pair.branches, log_b, err);
+        lay_edge(A, r, log_b, err);
+    }
+    A->from[r] = A->cells = at;
+    A->left = hs_bulk_outside_upper(&A->J, A->c) * exp(err - log_b);
+}
+
+/* What the shifted path of branch r takes from |phi|, at least, and leaves of it, at most, and what its end adds, for
+ * all y >= Y. */
+HS_CLONES static void branch_decay(const bulk_line *A, int r, double Y, double turn, double *gain, double *rest)
+{
+    const hs_pair *pair = &A->J.pair;
+    double slope = sin(turn) / turn * Y, cap = turn / fmax(pair->up[r], pair->down[r]), one = path_cost(pair, r);
+    double more = 1 / pow(cos(0.5 * turn), 2), push = slope * A->edge_steep[r], end;
+    int i;
+    for (i = A->from[r]; i < A->from[r + 1]; i++) {
+        double pull = slope * A->steep[i], d = pull / (one + more * A->cost[i]), fall;
+        d = d < cap ? d : cap;
+        fall = hs_expm1(-0.5 * pull * d);
+        *gain -= A->mass[i] * fall;
+        *rest += A->most[i] * (1 + fall);
+    }
+    end = fmin(fmin(push / (one + more * A->edge_cost[r]), cap), 2 / push) * A->edge[r] * (1 + 1e-8);
+    *gain -= end;
+    *rest += end;
 }
 
 /* A lower bound of -k log|phi(y)| for all y >= Y [theory: small.bulk-far]. */
-HS_CLONES static double bulk_decay_lower(const bulk_line *A, double Y)
+static double bulk_decay_lower(const bulk_line *A, double Y)
 {
     static const double TURN[] = {0.5, 1, 1.4};
-    double m = A->J.m, best = 0;
-    int i, t;
+    double best = 0;
+    int t, r;
     for (t = 0; t < 3; t++) {
-        double sine = sin(TURN[t]) / TURN[t], slope = sine * Y * m, cap = TURN[t] / m, end;
-        double one = 1 + m * m;
-        double gain = 0, rest = 0, most;
-        double more = A->J.add ? A->c * m * m / pow(cos(0.5 * TURN[t]), 2) : 0;
-        for (i = 0; i < A->cells; i++) {
-            double s = A->steep[i], cost = one + more * s, d = slope * s / cost;
-            d = d < cap ? d : cap;
-            most = hs_expm1(-0.5 * cost * d * d);
-            gain -= A->mass[i] * most;
-            rest += A->most[i] * (1 + most);
-        }
-        end = A->edge_steep;
-        end = fmin(fmin(slope * end / (one + more * end), cap), 2 / (slope * end));
-        end *= A->edge * (1 + 1e-9);
-        most = fmin(1 - (gain * (1 - 1e-9) - end), (rest + A->left) * (1 + 1e-9) + 1e-12 + end);
-        if (gain > end) best = fmax(best, -A->copies * log(fmin(most, 1)));
+        double gain = 0, rest = A->left, most;
+        for (r = 0; r < A->J.pair.branches; r++) branch_decay(A, r, Y, TURN[t], &gain, &rest);
+        most = fmin(1 - gain + 1e-9 * fabs(gain), rest * (1 + 1e-9) + 1e-12);
+        if (gain > 0) best = fmax(best, -A->copies * log(fmin(most, 1)));
     }
     return best * (1 - 1e-9);
+}
+
+/* Logs of k times the mass under num of losses above `least` and of the cut of J, and, where asked for, of the same
+ * less that under den, at most. */
+static double log_above(const hs_bulk *J, double least, double *less)
+{
+    double x[HS_BRANCHES];
+    double p, u, den, rel;
+    int r;
+    for (r = 0; r < J->pair.branches; r++) {
+        x[r] = J->cut[r];
+        if (least > 0 && x[r] < HUGE_VAL) {
+            double at = hs_bulk_place(J, r, least), step = 1e-12 * (1 + fabs(at));
+            for (at -= step; at > x[r]; at -= step, step *= 4) {
+                hs_bulk_loss loss = hs_bulk_loss_at(J, r, at);
+                if (loss.l1 - loss.l2 <= least) break;
+            }
+            x[r] = fmax(x[r], at);
+        }
+    }
+    hs_bulk_masses(J, x, &p, &u, &den, &rel);
+    if (less) *less = log(J->k) + J->log_unit + log(u + 4 * rel * p);
+    return log(J->k) + J->log_unit + log(p * (1 + 2 * rel));
+}
+
+/* Upper bound of the log of what runs with two jumps or more add to delta(eps) [theory: small.bulk-beyond]. */
+static double two_jumps(const hs_bulk *J, double eps)
+{
+    double u, p = log_above(J, 0, &u), rest = -HUGE_VAL;
+    if (!(J->k * J->l0 * (1 + SLACK) < eps)) rest = fmin(0, hs_bulk_above(J, J->k - 2, eps) + 2 * exp(fmin(p, 3)));
+    return fmin(2 * p - log(2), hs_log_add(p + u, 2 * p - log(2) + rest));
 }
 
 /* Upper bound of the log of what runs with a loss above the cut add to delta(eps): one jump in layers, two or more
@@ -166,36 +256,30 @@ HS_CLONES static double bulk_decay_lower(const bulk_line *A, double Y)
 static double beyond(const bulk_line *A, double eps)
 {
     const hs_bulk *J = &A->J;
-    double one = log(J->k) + J->log_unit + log((J->add ? J->q_den : J->p) * (1 + 2 * J->rel)), total,
-           step = eps / LAYERS;
-    double p, u, den, rel;
+    double one = log_above(J, 0, NULL), total, step = eps / LAYERS;
     int i;
-    if (A->top > 0) {
-        hs_bulk_masses(J, A->G.x0, &p, &u, &den, &rel);
-        one = hs_log_add(log(J->k) + J->log_unit + log(p * (1 + 2 * rel)), 2 * one - log(2));
-    } else if (!J->add && J->l0 < eps) {
-        total = hs_log_add(one + hs_bulk_above(J, J->k - 1, eps), 2 * one - log(2));
-        for (i = 0; i < LAYERS; i++) {
-            double least = eps - (i + 1) * step;
-            double x = fmax(J->x0, hs_bulk_place(J, fmax(least, J->l0)) * (1 - 1e-12) - 1e-12);
-            hs_bulk_masses(J, x, &p, &u, &den, &rel);
-            total = hs_log_add(total, log(J->k) + J->log_unit + log(p * (1 + 2 * rel)) +
+    if (J->k >= 2 && A->top > 0) {
+        one = two_jumps(J, eps);
+        if (!A->far) one = hs_log_add(one, log_above(&A->G, 0, NULL));
+    } else if (J->l0 < eps) {
+        total = one + hs_bulk_above(J, J->k - 1, eps);
+        if (J->k >= 2) total = hs_log_add(total, two_jumps(J, eps));
+        for (i = 0; i < LAYERS; i++)
+            total = hs_log_add(total, log_above(J, eps - (i + 1) * step, NULL) +
                                           (i ? hs_bulk_above(J, J->k - 1, i * step) : 0));
-        }
         one = fmin(one, total);
     }
     return one + SLACK * (1 + fabs(one));
 }
 
-/* Chernoff's tilts for `beyond`, up to the saddle. */
-static void lay_tilts(bulk_line *A)
+/* Chernoff's tilts for `beyond`, up to c; none for c = 0. */
+static void lay_tilts(hs_bulk *J, double c)
 {
-    hs_bulk *J = &A->J;
     hs_bulk_tilted T;
     int i;
     for (i = 0; i < HS_BULK_TILTS; i++) {
-        J->tilt[i] = A->c * (i + 1) / SIDES;
-        J->log_b[i] = i < SIDES && !hs_bulk_at(J, J->tilt[i], 0, &T) ? T.log_b + T.err : HUGE_VAL;
+        J->tilt[i] = c * (i + 1) / SIDES;
+        J->log_b[i] = c > 0 && i < SIDES && !hs_bulk_at(J, J->tilt[i], 0, &T) ? T.log_b + T.err : HUGE_VAL;
     }
 }
 
@@ -214,15 +298,11 @@ static int count_nodes(bulk_line *A, double goal)
     return HS_OK;
 }
 
-/* The line for eps with the cut at the loss l: tilt, period, nodes. */
-static int place_bulk_line(bulk_line *A, double eps, double l)
+/* The saddle for eps of the law as cut. */
+static int seek_saddle(bulk_line *A, double eps, double *K)
 {
     hs_saddle_search f = {cgf, A, 1, eps, 0.005, -HUGE_VAL, 0};
     hs_tilt at = {.t = A->c};
-    hs_aliases S = {cgf, A, 0, 0, 0, 0};
-    double goal, right;
-    int jump = A->jump, st = A->jump ? HS_OK : hs_bulk_cut(&A->J, l, 0, 0);
-    if (st) return st;
     f.top = top_tilt(&A->J);
     if (!(at.t > 0 && at.t < f.top)) at.t = 0.1 * f.top;
     if (hs_saddle_find(&f, &at)) return HS_NO_SADDLE;
@@ -230,24 +310,37 @@ static int place_bulk_line(bulk_line *A, double eps, double l)
     A->eps = eps;
     A->log_est = at.log_est;
     A->sd = sqrt(at.k.K2);
-    if (!jump) A->reach = 12 / A->c;
-    if (!(A->sd > 0)) return HS_NO_SADDLE;
-    S.c = A->c;
-    S.eps = A->eps;
-    S.sd = A->sd;
-    S.floor = A->log_est - NATS;
-    right = hs_alias_place(&S, 1, 7 / A->sd, -HUGE_VAL, HUGE_VAL, 0, &A->s_right);
+    *K = at.k.K;
+    if (!A->jump) A->reach = 12 / A->c;
+    return A->sd > 0 ? HS_OK : HS_NO_SADDLE;
+}
+
+/* The period and the nodes of the line through a saddle, where K is as given. */
+static int place_bulk_nodes(bulk_line *A, double K)
+{
+    hs_aliases S = {cgf, A, A->c, A->eps, A->sd, A->log_est - NATS};
+    double right = hs_alias_place(&S, 1, 7 / A->sd, -HUGE_VAL, HUGE_VAL, 0, &A->s_right);
+    int jump = A->jump, st;
     A->P = fmax(right, hs_alias_place(&S, -1, fmin(7 / A->sd, 0.5 * A->c), 0, HUGE_VAL, right, &A->s_left));
     if (!(A->P < 1e12 && A->P > 0 && A->s_left >= 0)) return HS_OUT_OF_RANGE;
     A->dy = 2 * HS_PI / A->P;
     A->jump = 0;
     lay_cells(A, cgf(A, A->c).K / A->copies, 0);
     A->jump = jump;
-    goal = NATS - (A->log_est - at.k.K + A->c * A->eps); /* what the tail may be, but for its 1/Y */
-    if ((st = count_nodes(A, goal))) return st;
-    if (!A->J.add && !jump) lay_tilts(A);
-    A->log_beyond = beyond(A, A->eps);
+    /* what the tail may be, but for its 1/Y */
+    if ((st = count_nodes(A, NATS - (A->log_est - K + A->c * A->eps)))) return st;
     return A->N + A->used <= HS_BULK_NODES ? HS_OK : HS_TOO_MANY_NODES;
+}
+
+/* The line for eps with the cut at the loss l: tilt, period, nodes. */
+static int place_bulk_line(bulk_line *A, double eps, double l)
+{
+    double K;
+    int st = hs_bulk_cut(&A->J, l, 0, 0);
+    if (st || (st = seek_saddle(A, eps, &K)) || (st = place_bulk_nodes(A, K))) return st;
+    lay_tilts(&A->J, A->c);
+    A->log_beyond = beyond(A, A->eps);
+    return HS_OK;
 }
 
 /* k log phi at the nodes from .. to-1 from phi - 1 in F.a, F.b, with the errors of phi: slope y and quad. As in law.c,
@@ -277,20 +370,22 @@ static void add_bulk_nodes(bulk_line *A, double k, double slope, double quad, in
  * [theory: rounding.phi, rounding.nodes]. */
 static double transform_nodes(bulk_line *A, const hs_bulk *J)
 {
-    double a = hs_bulk_exponent(J, A->c), total = 0, own = 0, size = 0;
-    double mean = 0, base = A->jump ? J->l0 : 0;
+    double t = A->c, total = 0, own = 0, size = 0;
+    double mean = 0;
     const double *c = J->columns;
     int64_t j, n = J->panels * J->per;
-    hs_grid G;
-    hs_grid_rows(&G, A->grid);
-    G.first = 0;
-    G.n = G.last = (int)(n + 7) / 8 * 8;
-    for (j = 0; j < n; j++, c += HS_BULK_COLUMNS) total += G.r[j] = c[0] * exp(a * (c[2] - base));
+    hs_grid G = {.first = 0, .n = (int)(n + 7) / 8 * 8, .r = A->grid};
+    G.last = G.n;
+    G.l = G.r + HS_JUMPS_NODES + 8;
+    G.er = G.l + HS_JUMPS_NODES + 8;
+    for (j = 0; j < n; j++, c += HS_BULK_COLUMNS) total += G.r[j] = c[0] * exp(c[1] - J->n0 + t * (c[2] - J->l0));
     for (c = J->columns, j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
-        double x = c[5], L = c[2], dL = c[4] / (1 + c[1]) + 2 * HS_U * fabs(L), e;
-        e = HS_U * (6 * x * x + 8 * fabs(x) + 30 + 4 * fabs(a) * (fabs(L) + base)) + fabs(a) * dL;
+        double x = c[7], L = c[2], l2 = fabs(c[1] - L), e;
+        double dL = c[5] + c[6] + 3 * HS_U * (fabs(c[1]) + l2);
+        e = HS_U * (6 * x * x + 8 * fabs(x) + 30 + J->pair.w_err + 8 * (fabs(c[1]) + J->n0 + t * (fabs(L) + J->l0)));
+        e += (1 + t) * (c[5] + 2 * HS_U * fabs(c[1])) + t * (c[6] + 3 * HS_U * l2);
         G.r[j] /= total;
-        G.l[j] = J->add ? -L : L;
+        G.l[j] = L;
         own += G.r[j] * (dL + fabs(L) * e);
         size += G.r[j] * fabs(L);
         mean += G.r[j] * e;
@@ -308,7 +403,7 @@ static int visit_bulk(bulk_line *A, const hs_bulk *J, double k, double log_m)
     int i;
     for (i = 1; i <= 4; i++, from = to) {
         to = i < 4 ? A->N * i / 4 : A->N + 1;
-        double bound = hs_bulk_phase_upper(J, hs_bulk_exponent(&A->J, A->c), (double)to * A->dy) * exp(-log_m);
+        double bound = hs_bulk_phase_upper(J, A->c, (double)to * A->dy) * exp(-log_m);
         if (!(bound < 0.1)) return HS_TOO_WIDE;
         add_bulk_nodes(A, k, slope, 2.25 * bound, from, to);
     }
@@ -318,18 +413,19 @@ static int visit_bulk(bulk_line *A, const hs_bulk *J, double k, double log_m)
 /* log of the mass of the cell under num tilted by t, with its error: positive terms [theory: small.bulk-line]. */
 static double jump_at(const hs_bulk *G, double t, double *err)
 {
-    double sum = 0, off = 0, a = 1 + t;
+    double sum = 0, off = 0, top = G->n0 + t * G->l0;
     const double *c = G->columns;
     int64_t j, n = G->panels * G->per;
     for (j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
-        double e = c[0] * exp(a * (c[2] - G->l0));
+        double e = c[0] * exp(c[1] - G->n0 + t * (c[2] - G->l0)), x = c[7], l2 = fabs(c[1] - c[2]);
+        double slip =
+            6 * x * x + 8 * fabs(x) + 30 + G->pair.w_err + 8 * (fabs(c[1]) + G->n0 + t * (fabs(c[2]) + G->l0));
         sum += e;
-        off +=
-            e * (HS_U * (6 * c[5] * c[5] + 8 * fabs(c[5]) + 30 + 8 * a * (fabs(c[2]) + G->l0)) + a * c[4] / (1 + c[1]));
+        off += e * (HS_U * (slip + (1 + t) * 2 * fabs(c[1]) + 3 * t * l2) + (1 + t) * c[5] + t * c[6]);
     }
-    *err = off / sum + HS_U * (double)(n + 8) + hs_bulk_phase_upper(G, a, 0) * exp(-a * G->l0) / sum;
-    *err = *err < 0.1 ? 1.2 * *err + 4 * HS_U * (fabs(log(sum)) + a * G->l0) : HUGE_VAL;
-    return log(sum) + a * G->l0;
+    *err = off / sum + HS_U * (double)(n + 8) + hs_bulk_phase_upper(G, t, 0) * exp(-top) / sum;
+    *err = *err < 0.1 ? 1.2 * *err + 4 * HS_U * (fabs(log(sum)) + top) : HUGE_VAL;
+    return log(sum) + top;
 }
 
 /* K of the whole line at three tilts with its error, from the bulk, left in T at the line's own tilt, and the cell. */
@@ -369,20 +465,33 @@ static void keep_part(bulk_line *A)
     part->log_tail = A->log_tail;
     memcpy(part->K, A->K, sizeof A->K);
     memcpy(part->err, A->err, sizeof A->err);
+    part->F.N = A->N;
     A->used += A->N + 1;
 }
 
+/* No loss of the panels is below its negative. */
+static double least_loss(const hs_bulk *J)
+{
+    double least = 0;
+    int r;
+    for (r = 0; r < J->pair.branches; r++) {
+        hs_bulk_loss at = hs_bulk_loss_at(J, r, -J->left - 1);
+        least = fmax(least, at.l2 - at.l1);
+    }
+    return least;
+}
+
 /* The line as placed: panels made for its frequencies, K at its three tilts, nodes, tail. */
-static int prepare_bulk_line(bulk_line *A, double l)
+static int prepare_bulk_line(bulk_line *A)
 {
     const double tilt[3] = {A->c, A->s_right, A->s_left};
-    double Y = (double)A->N * A->dy, a = hs_bulk_exponent(&A->J, A->c), off;
+    double Y = (double)A->N * A->dy, off;
     hs_bulk_tilted T;
-    int i, st = hs_bulk_cut(&A->J, l, a, Y);
+    int i, st = hs_bulk_cut(&A->J, A->cut, A->c, Y);
     if (st) return st;
-    if (A->jump && (st = hs_bulk_cell(&A->G, -A->G.left, A->G.x0, 1 + A->s_right, Y))) return st;
-    if (A->J.panels * A->J.per > HS_INNER_MAX || A->G.panels * A->G.per > HS_INNER_MAX ||
-        !((Y + A->dy) * fmax(fmax(A->J.l0, A->G.l0), -log1p(-A->J.q)) < 1e6))
+    if (A->jump && (st = hs_bulk_cell(&A->G, A->cell_from, A->cell_end, A->s_right, Y))) return st;
+    A->values += (double)((A->J.panels + (A->jump ? A->G.panels : 0)) * A->J.per) * (double)A->N;
+    if (!(A->values < MOST_VALUES) || !((Y + A->dy) * fmax(fmax(A->J.l0, A->G.l0), least_loss(&A->J)) < 1e6))
         return HS_TOO_MANY_NODES;
     if ((st = bulk_line_values(A, tilt, &T))) return st;
     lay_cells(A, T.log_b, T.err);
@@ -402,11 +511,29 @@ static int prepare_bulk_line(bulk_line *A, double l)
     return HS_OK;
 }
 
+/* A part of which Chernoff's bound is enough: it raises the upper end alone. */
+static int bound_part(bulk_line *A)
+{
+    const double tilt[3] = {A->c, A->c, A->c};
+    hs_bulk_tilted T;
+    int st = bulk_line_values(A, tilt, &T);
+    if (st) return st;
+    A->N = -1;
+    keep_part(A);
+    return HS_OK;
+}
+
 /* The sum of one line at eps, as in contour.c. */
 static void part_at(const line_part *A, double eps, hs_value *v)
 {
     double unit = A->dy / (2 * HS_PI), sum, der, whole = 2 * HS_U * (fabs(A->K[0]) + fabs(A->c * eps)) + A->err[0];
     double part, d, e;
+    memset(v, 0, sizeof(*v));
+    if (A->F.N < 0) { /* [theory: line.chernoff] */
+        v->log_scale = A->K[0] + A->err[0] - A->c * eps + hs_payoff(A->c);
+        v->upper = 1 + SLACK * (1 + fabs(v->log_scale) + fabs(A->c * eps));
+        return;
+    }
     hs_nodes_sum(&A->F, eps, &sum, &der);
     v->log_scale = A->K[0] - A->c * eps;
     v->value = unit * sum;
@@ -423,27 +550,55 @@ static void part_at(const line_part *A, double eps, hs_value *v)
     v->alias_left = exp(e) / -expm1(-d * A->P) * (1 + 1e-9);
 }
 
+/* Upper bound of the log of what far jumps add to their parity form: e^eps times the chance under den that the others
+ * bring such a loss back below eps [theory: small.bulk-parity]. */
+static double brought_back(const bulk_line *A, double eps)
+{
+    double fall = (A->J.k - 1) * A->far_log - A->far_tilt * (A->far_loss - eps);
+    return eps + log((A->J.k - 1) * A->far_den + exp(fmin(fall, 0)) * (1 + SLACK * (1 + fabs(fall))));
+}
+
+/* One jump above all cells, whose sum with the others hardly ever ends below eps [theory: small.bulk-parity]. */
+static void far_at(const bulk_line *A, double eps, hs_value *v)
+{
+    const hs_bulk *J = &A->J;
+    double n = J->k - 1, scale = exp(J->log_unit), p = scale * J->p, den = scale * J->q_den;
+    double lean = eps + n * (log1p(-den) - log1p(-p)), off;
+    double P, u, Q, rel;
+    memset(v, 0, sizeof(*v));
+    hs_bulk_masses(J, A->cell_from, &P, &u, &Q, &rel);
+    v->log_scale = log(J->k) + J->log_unit + n * log1p(-p);
+    v->value = u - Q * expm1(lean);
+    v->slope = Q * exp(lean);
+    off = n * (p + den) * (4 * J->rel + 16 * HS_U) + 8 * HS_U * (fabs(lean) + fabs(v->log_scale));
+    v->rounding = 4 * rel * (P + Q * (1 + fabs(expm1(lean)))) + 2 * off * (fabs(v->value) + v->slope) + 4e-300;
+    v->upper = Q * exp(brought_back(A, eps) - n * log1p(-p)) * (1 + 4 * rel + SLACK);
+}
+
 /* All lines and what lies beyond them, in the unit of the largest. Every line is one of a measure, so it is >= 0. */
 static void bulk_line_at(const void *prepared, double eps, hs_value *v)
 {
     const bulk_line *A = (const bulk_line *)prepared;
-    hs_value one[PARTS];
+    hs_value one[PARTS + 1];
     double e;
-    int i;
+    int i, all = A->parts + A->far;
     memset(v, 0, sizeof(*v));
     v->log_scale = -HUGE_VAL;
-    for (i = 0; i < A->parts; i++) {
-        part_at(&A->part[i], eps, &one[i]);
-        e = one[i].log_scale + log(fmax(one[i].value, 1e-300));
+    for (i = 0; i < all; i++) {
+        if (i < A->parts) part_at(&A->part[i], eps, &one[i]);
+        else far_at(A, eps, &one[i]);
+        e = one[i].log_scale + log(fmax(fmax(one[i].value, one[i].upper), 1e-300));
         if (e > v->log_scale) v->log_scale = e;
     }
-    for (i = 0; i < A->parts; i++) {
+    for (i = 0; i < all; i++) {
         const hs_value *w = &one[i];
         double unit = exp(w->log_scale - v->log_scale), off;
         if (!(unit < HUGE_VAL)) { /* a value that is lost in what the line is off by */
             v->upper = HUGE_VAL;
             continue;
         }
+        v->alias_right += unit * w->upper;
+        if (i < A->parts && A->part[i].F.N < 0) continue;
         off = w->rounding + w->inner + w->truncation;
         off += 8 * HS_U * (1 + fabs(w->log_scale) + fabs(v->log_scale)) * (fabs(w->value) + off);
         v->value += unit * w->value;
@@ -455,7 +610,7 @@ static void bulk_line_at(const void *prepared, double eps, hs_value *v)
         v->upper += unit * (w->value + off);
         v->lower += unit * fmax(0, w->value - off - w->alias_left - w->alias_right);
     }
-    v->alias_right = exp(beyond(A, eps) - v->log_scale) * (1 + SLACK);
+    v->alias_right += exp(beyond(A, eps) - v->log_scale) * (1 + SLACK);
     v->upper = (v->upper + v->alias_right) * (1 + 64 * HS_U);
     v->lower *= 1 - 64 * HS_U;
 }
@@ -463,52 +618,86 @@ static void bulk_line_at(const void *prepared, double eps, hs_value *v)
 /* No line yet. */
 static void start_tilts(bulk_line *A)
 {
-    A->parts = A->jump = 0;
+    A->parts = A->jump = A->far = 0;
     A->used = 0;
     A->top = 0;
     A->copies = A->J.k;
 }
 
-/* How far left the panels have to begin for sums about eps: ADD has its mass there. */
-static void begin_panels(hs_bulk *J, double eps)
+/* How far out branches of bounded loss have to go for sums about eps: nearly all of these lie there. */
+static void end_branches(hs_bulk *J, double eps)
 {
-    if (J->add) J->left = 10 + fmin(30, ceil(2 + 1.5 * eps / (J->k * J->q * J->m)));
+    double mean = 0;
+    int r;
+    for (r = 0; r < J->pair.branches; r++) mean += J->pair.w[r] * J->pair.q[r] * J->pair.down[r];
+    J->far = mean > 0 ? 10 + fmin(30, ceil(2 + 1.5 * eps / (J->k * mean))) : HS_BULK_FAR;
 }
 
 /* Cuts over eps, from the lowest. */
-static const double CUTS[] = {0.1, 0.15, 0.25, 0.35, 0.5, 0.7, 1, 1.5, 2.2, 3.3, 5, 8, 13, 20};
-enum { CUT_ONE = 6, CUT_LAST = 13 };
+static const double CUTS[] = {0.015, 0.03, 0.06, 0.1, 0.15, 0.25, 0.35, 0.5, 0.7, 1, 1.5, 2.2, 3.3, 5, 8, 13, 20};
+enum { CUT_ONE = 9, CUT_LAST = 16 };
 
-/* The loss above which k steps have one with the chance e^log_delta. */
-static double one_loss(hs_bulk *J, double log_delta)
+/* The loss at which k steps make e^log_delta: by the chance of a larger one, or by what one alone is worth there. */
+static double one_loss(hs_bulk *J, double log_delta, int worth)
 {
-    double low = 0, high = J->m + 45, p, u;
-    double den, rel;
-    int i;
-    for (i = 0; i < 40; i++) {
-        double x = 0.5 * (low + high), z = x - J->m;
-        J->log_unit = log(J->q) - 0.5 * z * z - HS_LOG_SQRT_2PI;
-        hs_bulk_masses(J, x, &p, &u, &den, &rel);
-        if (log(J->k) + J->log_unit + log(p) > log_delta) low = x;
-        else high = x;
+    double low = 1e-18, high = 0, far = J->far, x[HS_BRANCHES];
+    double p, u, den, rel;
+    int i, r;
+    J->far = HS_BULK_FAR;
+    for (r = 0; r < J->pair.branches; r++) {
+        hs_bulk_loss at = hs_bulk_loss_at(J, r, J->pair.up[r] + HS_BULK_FAR);
+        high = fmax(high, at.l1 - at.l2);
     }
-    return log1p(J->q * expm1(J->m * low - 0.5 * J->m * J->m));
+    for (i = 0; i < 45; i++) {
+        double mid = sqrt(low * high);
+        for (r = 0; r < J->pair.branches; r++) x[r] = hs_bulk_place(J, r, mid);
+        hs_bulk_unit(J, x);
+        hs_bulk_masses(J, x, &p, &u, &den, &rel);
+        if (worth) p = fmax(u - expm1(mid) * den, 1e-300);
+        if (log(J->k) + J->log_unit + log(p) > log_delta) low = mid;
+        else high = mid;
+    }
+    J->far = far;
+    return low;
 }
 
-/* About eps(delta), to start from: the fixed point of the eps of the law cut there, or one loss if that is more. */
+/* About the log of what k steps are worth at eps one by one. */
+static double log_worth(hs_bulk *J, double eps)
+{
+    double x[HS_BRANCHES];
+    double p, u, den, rel;
+    int r;
+    for (r = 0; r < J->pair.branches; r++) x[r] = hs_bulk_place(J, r, eps);
+    hs_bulk_unit(J, x);
+    hs_bulk_masses(J, x, &p, &u, &den, &rel);
+    return fmin(-1e-9, log(J->k) + J->log_unit + log(fmax(u - expm1(eps) * den, 1e-300)));
+}
+
+/* About the standard deviation of the sum. */
+static double spread(const hs_bulk *J)
+{
+    double sum = 0;
+    int r;
+    for (r = 0; r < J->pair.branches; r++) {
+        double up = J->pair.up[r], down = J->pair.down[r];
+        sum += J->pair.w[r] * pow(J->pair.q[r], 2) *
+               (expm1(fmin(up * up, 30)) + expm1(fmin(down * down, 30)) - 2 * expm1(-up * down));
+    }
+    return sqrt(J->k * sum);
+}
+
+/* About eps(delta), to start from: the fixed point of the eps of the law cut there, or `one_loss` if that is more. */
 static double about(bulk_line *A, double log_delta)
 {
     hs_bulk *J = &A->J;
-    double one = J->add ? 0 : one_loss(J, log_delta),
-           e = J->q * sqrt(J->k * expm1(fmin(J->m * J->m, 30)) * 2 * (1 - log_delta));
+    double one = one_loss(J, log_delta, 1), e = fmax(one, spread(J) * sqrt(2 * (1 - log_delta)));
     int i;
-    if (!A->J.add) e = fmax(e, one);
     for (i = 0; i < 12; i++) {
-        begin_panels(&A->J, e);
+        end_branches(J, e);
         hs_saddle_search f = {cgf, A, 0, log_delta, 0.3, -HUGE_VAL, 0};
         hs_tilt at;
-        if (hs_bulk_cut(&A->J, e, 0, 0)) break;
-        f.top = top_tilt(&A->J);
+        if (hs_bulk_cut(J, e, 0, 0)) break;
+        f.top = top_tilt(J);
         at.t = A->c > 0 && A->c < f.top ? A->c : 0.1 * f.top;
         if (hs_saddle_find(&f, &at)) at.eps = 0.5 * e;
         else A->c = at.t;
@@ -518,26 +707,81 @@ static double about(bulk_line *A, double log_delta)
     return fmax(e, one);
 }
 
-/* A line with a cut at eps, and others for one jump beyond it, in cells up to where jumps weigh MARGIN nats less than
- * delta, about e^log_delta. */
-static int with_jumps(bulk_line *A, double eps, double log_delta)
+/* The part as cut: its line, or where it is far below delta, about e^log_delta, or has no line, Chernoff's bound. */
+static int add_part(bulk_line *A, double eps, double log_delta)
 {
-    double width, top, end, from;
+    double K, most = A->copies * A->J.l0 + (A->jump ? A->G.l0 : 0);
+    int st = seek_saddle(A, eps, &K);
+    if (st) return most * (1 + SLACK) < eps ? HS_OK : st; /* no loss is so large */
+    if (!A->jump) lay_tilts(&A->J, A->c);
+    if (A->log_est < log_delta - MARGIN - 2) return bound_part(A);
+    if (!(st = place_bulk_nodes(A, K))) {
+        if (!(st = prepare_bulk_line(A))) return HS_OK;
+        if (A->log_est > log_delta - SMALL) return st;
+        if ((st = hs_bulk_cut(&A->J, A->cut, 0, 0))) return st;
+        if (A->jump && (st = hs_bulk_cell(&A->G, A->cell_from, A->cell_end, 0, 0))) return st;
+    }
+    return A->log_est > log_delta - SMALL ? st : bound_part(A);
+}
+
+/* Whether jumps from the places cell_from on may be taken by parity, beside e^log_delta. */
+static int far_enough(bulk_line *A, double eps, double log_delta)
+{
+    static const double NATS_BACK[] = {14, 18, 22, 28, 36};
+    const hs_bulk *J = &A->J;
+    double best = HUGE_VAL, P, u, Q, rel, chosen[3] = {0, 0, 0};
+    int i, r;
+    A->far_loss = HUGE_VAL;
+    for (r = 0; r < J->pair.branches; r++) {
+        hs_bulk_loss at = hs_bulk_loss_at(J, r, A->cell_from[r]);
+        if (A->cell_from[r] < HUGE_VAL) A->far_loss = fmin(A->far_loss, (at.l1 - at.l2) * (1 - 1e-12));
+    }
+    if (!(A->far_loss > eps && A->far_loss < HUGE_VAL)) return 0;
+    hs_bulk_masses(J, A->cell_from, &P, &u, &Q, &rel);
+    for (i = 0; i < 5; i++) {
+        double back;
+        A->far_tilt = NATS_BACK[i] / (A->far_loss - eps);
+        A->far_log = hs_bulk_fall_upper(J, A->far_tilt, A->far_loss - eps, &A->far_den);
+        back = brought_back(A, eps);
+        if (!(back < best)) continue;
+        best = back;
+        chosen[0] = A->far_tilt;
+        chosen[1] = A->far_log;
+        chosen[2] = A->far_den;
+    }
+    A->far_tilt = chosen[0];
+    A->far_log = chosen[1];
+    A->far_den = chosen[2];
+    return best + log(J->k) + J->log_unit + log(Q) < log_delta - PAIRS;
+}
+
+/* Parts with a cut at the loss l: none beyond it, and one jump, in cells up to where jumps weigh MARGIN nats less than
+ * delta, about e^log_delta, or are far. */
+static int with_jumps(bulk_line *A, double eps, double l, double log_delta)
+{
+    double width, top, end;
     int st;
     start_tilts(A);
-    A->cut = eps;
-    if ((st = place_bulk_line(A, eps, eps)) || (st = prepare_bulk_line(A, eps))) return st;
-    top = fmax(1.01 * A->J.l0, one_loss(&A->G, log_delta - MARGIN));
-    width = NEAR * A->sd;
+    A->cut = l;
+    A->sd = 0;
+    A->reach = 0.3 * eps;
+    if ((st = hs_bulk_cut(&A->J, l, 0, 0))) return st;
+    lay_tilts(&A->J, 0);
+    if ((st = add_part(A, eps, log_delta))) return st;
+    top = fmax(1.01 * A->J.l0, one_loss(&A->G, log_delta - MARGIN, 0));
+    width = fmax(NEAR * A->sd, A->J.l0);
+    A->reach = fmin(A->reach, 0.3 * eps);
     A->copies = A->J.k - 1; /* [theory: small.bulk-cells] */
     A->jump = 1;
-    from = A->J.x0;
+    memcpy(A->cell_from, A->J.cut, sizeof A->cell_from);
     for (end = A->J.l0; end < top && !st; width *= 2) {
+        if ((A->far = far_enough(A, eps, log_delta))) break;
         end = A->parts == PARTS - 1 || end + 1.5 * width > top ? top : end + width;
-        A->c = 1 / A->sd;
-        if ((st = hs_bulk_cell(&A->G, from, hs_bulk_place(&A->J, end), 0, 0))) break;
-        from = A->G.x0;
-        if (!(st = place_bulk_line(A, eps, eps))) st = prepare_bulk_line(A, eps);
+        A->c = A->sd > 0 ? 1 / A->sd : 0;
+        A->cell_end = end;
+        if ((st = hs_bulk_cell(&A->G, A->cell_from, end, 0, 0))) break;
+        st = add_part(A, eps, log_delta);
+        memcpy(A->cell_from, A->G.cut, sizeof A->cell_from);
     }
     A->jump = 0;
     A->top = top;
@@ -545,16 +789,34 @@ static int with_jumps(bulk_line *A, double eps, double log_delta)
     return st;
 }
 
-/* Lines for eps: the lowest cut beyond which jumps weigh nothing; where the sum of that line loses digits, a cut at eps
- * and cells of one jump beyond. */
-static int best_line(bulk_line *A, double eps)
+/* The lowest cut above which two jumps weigh nothing beside e^log_delta, or the highest of those below which none does
+ * either; eps where there is none. */
+static double jump_cut(bulk_line *A, double eps, double log_delta)
 {
-    double least = HUGE_VAL, width, log_delta;
+    double l = 0, K;
+    int i;
+    start_tilts(A);
+    for (i = 0; i <= CUT_LAST; i++) {
+        A->c = 0;
+        if (hs_bulk_cut(&A->J, CUTS[i] * eps, 0, 0)) continue;
+        lay_tilts(&A->J, 0);
+        if (two_jumps(&A->J, eps) > log_delta - PAIRS) continue;
+        if (l > 0 && !seek_saddle(A, eps, &K) && A->log_est > log_delta - MARGIN - 2) break;
+        l = CUTS[i] * eps;
+    }
+    return l > 0 ? l : eps;
+}
+
+/* Lines for eps: the lowest cut beyond which jumps weigh nothing; where the sum of that line loses digits, a cut below
+ * eps and cells of one jump beyond. log_delta: what delta should be near, or NAN. */
+static int best_line(bulk_line *A, double eps, double log_delta)
+{
+    double least = HUGE_VAL, width = HUGE_VAL;
     int i = CUT_ONE, chosen = -1, went = 0, st;
     hs_value v;
-    begin_panels(&A->J, eps);
+    end_branches(&A->J, eps);
     start_tilts(A);
-    while (i >= 0 && i <= CUT_LAST) {
+    while (i >= 3 && i <= CUT_LAST) {
         int step = -1;
         st = place_bulk_line(A, eps, CUTS[i] * eps);
         if (!st) {
@@ -563,60 +825,66 @@ static int best_line(bulk_line *A, double eps)
                 least = over;
                 chosen = i;
             }
-            if (over < -MARGIN || A->J.add) break;
+            if (over < -MARGIN) break;
             step = 1;
         }
-        if (A->J.add || (went && step != went)) break;
+        if (went && step != went) break;
         went = step;
         i += step;
     }
-    if (chosen < 0) return HS_TOO_WIDE;
-    A->cut = CUTS[chosen] * eps;
-    if (i != chosen && (st = place_bulk_line(A, eps, A->cut))) return st;
-    if ((st = prepare_bulk_line(A, A->cut))) return st;
-    bulk_line_at(A, eps, &v);
-    width = v.lower > 0 ? v.upper / v.lower - 1 : HUGE_VAL;
-    if (A->J.add || A->J.k < 2 || width < ENOUGH) return HS_OK;
-    log_delta = v.value > 0 ? v.log_scale + log(v.value) : A->log_est - NATS;
-    for (i = 0; i < 2 && !with_jumps(A, eps, log_delta); i++) {
+    if (chosen >= 0) {
+        A->cut = CUTS[chosen] * eps;
+        if ((i != chosen && (st = place_bulk_line(A, eps, A->cut))) || (st = prepare_bulk_line(A))) chosen = -1;
+    }
+    if (chosen >= 0) {
+        bulk_line_at(A, eps, &v);
+        if (v.lower > 0) width = v.upper / v.lower - 1;
+        if (A->J.k < 2 || width < ENOUGH) return HS_OK;
+        if (!(log_delta < 0)) log_delta = v.value > 0 ? v.log_scale + log(v.value) : A->log_est - NATS;
+    } else if (A->J.k < 2) return HS_TOO_WIDE;
+    if (!(log_delta < 0)) log_delta = log_worth(&A->J, eps);
+    for (i = 0; i < 2 && !with_jumps(A, eps, jump_cut(A, eps, log_delta), log_delta); i++) {
         bulk_line_at(A, eps, &v);
         if (v.lower > 0 && v.upper / v.lower - 1 < width && (i || v.alias_right < ENOUGH * v.value)) return HS_OK;
         if (!(v.lower > 0)) break;
         log_delta = v.log_scale + log(v.lower);
     }
+    if (chosen < 0) return HS_TOO_WIDE;
     start_tilts(A);
     A->cut = CUTS[chosen] * eps;
     if ((st = place_bulk_line(A, eps, A->cut))) return st;
-    return prepare_bulk_line(A, A->cut);
+    return prepare_bulk_line(A);
 }
 
-int64_t hs_bulk_line_work(void) { return 2 * HS_BULK_WORK + HS_GRID_WORK + 3 * CELLS + 6 * (HS_BULK_NODES + 1); }
+int64_t hs_bulk_line_work(void) { return 2 * HS_BULK_WORK + HS_GRID_WORK + 4 * CELLS + 6 * (HS_BULK_NODES + 1); }
 
-static int open_bulk_line(bulk_line *A, const hs_run *run, const hs_rule *rule, double *work, int64_t n_work)
+static int open_bulk_line(bulk_line *A, const hs_pair *pair, double k, const hs_rule *rule, double *work,
+                          int64_t n_work)
 {
+    int st;
     memset(A, 0, sizeof(*A));
     if (n_work < hs_bulk_line_work()) return HS_SCRATCH;
     A->grid = work + 2 * HS_BULK_WORK;
     A->mass = A->grid + HS_GRID_WORK;
     A->most = A->mass + CELLS;
     A->steep = A->most + CELLS;
-    A->nodes = A->steep + CELLS;
-    A->J.add = run->add;
-    if (run->b != 1 || hs_bulk_open(&A->G, *run->m, *run->q, *run->k, rule, work + HS_BULK_WORK))
-        return HS_BAD_ARGUMENT;
-    if (hs_bulk_open(&A->J, *run->m, *run->q, *run->k, rule, work)) return HS_BAD_ARGUMENT;
+    A->cost = A->steep + CELLS;
+    A->nodes = A->cost + CELLS;
+    if ((st = hs_bulk_open(&A->G, pair, k, rule, work + HS_BULK_WORK))) return st;
+    if ((st = hs_bulk_open(&A->J, pair, k, rule, work))) return st;
     start_tilts(A);
     return HS_OK;
 }
 
-int hs_bulk_line_delta(const hs_run *run, double eps, const hs_rule *rule, double *work, int64_t n_work, hs_point *out)
+int hs_bulk_line_delta(const hs_pair *pair, double k, double eps, const hs_rule *rule, double *work, int64_t n_work,
+                       hs_point *out)
 {
     bulk_line A;
     hs_value v;
-    int st = open_bulk_line(&A, run, rule, work, n_work);
+    int st = open_bulk_line(&A, pair, k, rule, work, n_work);
     if (st) return st;
     if (!(eps > 0 && eps < 1e4)) return HS_OUT_OF_RANGE;
-    if ((st = best_line(&A, eps))) return st;
+    if ((st = best_line(&A, eps, NAN))) return st;
     bulk_line_at(&A, eps, &v);
     if (!(v.lower > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
     v.value = fmin(fmax(v.value, v.lower), v.upper); /* lost in what one line is off by */
@@ -624,30 +892,35 @@ int hs_bulk_line_delta(const hs_run *run, double eps, const hs_rule *rule, doubl
     return HS_OK;
 }
 
-int hs_bulk_line_eps(const hs_run *run, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
-                     hs_crossing *out)
+/* The root of delta(eps) = e^log_delta from about eps on. */
+static int root_from(bulk_line *A, double eps, double log_delta, hs_crossing *out)
 {
-    bulk_line A;
     hs_value v;
-    hs_curve curve = {.at = bulk_line_at, .self = &A, .log_delta = log_delta};
-    double eps, left, move;
-    int i, st = open_bulk_line(&A, run, rule, work, n_work);
-    if (st) return st;
-    eps = about(&A, log_delta);
+    hs_curve curve = {.at = bulk_line_at, .self = A, .log_delta = log_delta};
+    double left, move;
+    int i, st;
     for (i = 0; i < PLACES; i++) { /* the saddle's own estimate of delta is far off where few jumps make it */
-        if ((st = best_line(&A, eps))) return st;
-        bulk_line_at(&A, eps, &v);
+        if ((st = best_line(A, eps, log_delta))) return st;
+        bulk_line_at(A, eps, &v);
         if (!(v.value > 0 && v.slope > 0)) return HS_TOO_WIDE;
         move = (v.log_scale + log(v.value) - log_delta) * v.value / v.slope;
-        if (12 * fabs(move) < A.reach) break;
+        if (12 * fabs(move) < A->reach) break;
         eps += fmax(-0.5 * eps, fmin(eps, move));
     }
     curve.start = eps;
-    curve.reach = fmin(A.reach, 0.9 * eps);
+    curve.reach = fmin(A->reach, 0.9 * eps);
     curve.step = curve.reach;
-    curve.bend = 4 / A.reach;
+    curve.bend = 4 / A->reach;
     if ((st = hs_root_estimate(&curve, &out->estimate, &left, &v))) return st;
     if (hs_root_bracket(&curve, out->estimate, left, &v, &out->lower, &out->upper) != 3) return HS_NO_BRACKET;
-    hs_value_point(&v, A.N + 1, &out->delta);
+    hs_value_point(&v, A->N + 1, &out->delta);
     return HS_OK;
+}
+
+int hs_bulk_line_eps(const hs_pair *pair, double k, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
+                     hs_crossing *out)
+{
+    bulk_line A;
+    int st = open_bulk_line(&A, pair, k, rule, work, n_work);
+    return st ? st : root_from(&A, about(&A, log_delta), log_delta, out);
 }

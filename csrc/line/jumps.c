@@ -202,10 +202,10 @@ static double log_two(const hs_bulk *J, double x)
         at = J->u * (J->p + J->q_den) - expm1(x) * J->q_den * J->q_den;
         return all + log(fmax(at + 8 * J->rel * J->p * J->p, 1e-300));
     }
-    end = hs_bulk_place(J, x - J->l0);
+    end = hs_bulk_place(J, 0, x - J->l0);
     for (i = 1; i <= CELLS; i++) {
-        g = J->x0 + (end - J->x0) * i / CELLS;
-        hs_bulk_masses(J, g, &p, &u, &den, &rel);
+        g = J->x0[0] + (end - J->x0[0]) * i / CELLS;
+        hs_bulk_masses(J, &g, &p, &u, &den, &rel);
         at = log1p(J->q * expm1(J->m * g - 0.5 * J->m * J->m));
         total += (fmax(0, last - p) + 2 * rel * last) * exp(log_jump(J, x - at) - J->log_unit);
         last = p;
@@ -353,9 +353,9 @@ static int best_cut(hs_bulk *J, double eps, hs_value *v)
 
 static int opened(hs_bulk *J, double m, double q, double k, const hs_rule *rule, double *work, int64_t n_work)
 {
+    hs_pair pair = {.branches = 1, .w = {1}, .q = {q}, .up = {m}};
     if (n_work < HS_BULK_WORK) return HS_SCRATCH;
-    J->add = 0;
-    return m > 1e-3 && m < 10 && k >= 2 ? hs_bulk_open(J, m, q, k, rule, work) : HS_BAD_ARGUMENT;
+    return m > 1e-3 && m < 10 && k >= 2 ? hs_bulk_open(J, &pair, k, rule, work) : HS_BAD_ARGUMENT;
 }
 
 int hs_jumps_delta(double m, double q, double k, double eps, const hs_rule *rule, double *work, int64_t n_work,

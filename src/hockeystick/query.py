@@ -388,7 +388,7 @@ class _Settings(Question):
             if name == "prv" and self.rtol is None and what == "point" and found and found.upper < NEGLIGIBLE:
                 continue
             found, before = meet(found, self._ask(name, what, add, at), self.run), name
-            goal = min(wanted, SHARP) if name == "contour" and names is GAUSSIAN else wanted
+            goal = min(wanted, SHARP) if name == "contour" else wanted
             if found and (found.width <= goal or found.upper == math.inf):  # a jump to infinity: no route knows more
                 break
         if found is None and what == "point" and at > EPS_FAR and self.rtol is None:

@@ -5,8 +5,8 @@
  * terms.h. What bounds the truncation bounds the sum of moduli beyond the last node, so that sum is its actual error.
  */
 #include "law/bulk.h"
-static int given_cut(hs_bulk *J, double l, double a, double y);
-static int given_cell(hs_bulk *J, double x, double end, double a, double y);
+static int given_cut(hs_bulk *J, double l, double t, double y);
+static int given_cell(hs_bulk *J, const double *from, double end, double t, double y);
 #define hs_bulk_line_work own_bulk_line_work
 #define hs_bulk_line_delta own_bulk_line_delta
 #define hs_bulk_line_eps own_bulk_line_eps
@@ -19,8 +19,8 @@ static int given_cell(hs_bulk *J, double x, double end, double a, double y);
 #undef hs_bulk_cut
 #undef hs_bulk_cell
 #undef hs_nodes_freeze
-int hs_bulk_cut(hs_bulk *J, double l, double a, double y);
-int hs_bulk_cell(hs_bulk *J, double x, double end, double a, double y);
+int hs_bulk_cut(hs_bulk *J, double l, double t, double y);
+int hs_bulk_cell(hs_bulk *J, const double *from, double end, double t, double y);
 void hs_nodes_freeze(hs_nodes *F);
 
 static double *work, x20[20], w20[20], x_few[20], w_few[20], turned_node, turned_round;
@@ -34,16 +34,16 @@ static void few_of(hs_bulk *J)
     J->weight = w_few;
 }
 
-static int given_cut(hs_bulk *J, double l, double a, double y)
+static int given_cut(hs_bulk *J, double l, double t, double y)
 {
     few_of(J);
-    return hs_bulk_cut(J, l, a, few_nodes ? 0 : y);
+    return hs_bulk_cut(J, l, t, few_nodes ? 0 : y);
 }
 
-static int given_cell(hs_bulk *J, double x, double end, double a, double y)
+static int given_cell(hs_bulk *J, const double *from, double end, double t, double y)
 {
     few_of(J);
-    return hs_bulk_cell(J, x, end, a, few_nodes ? 0 : y);
+    return hs_bulk_cell(J, from, end, t, few_nodes ? 0 : y);
 }
 
 /* Errors of the nodes' logarithms as large as claimed, turned so that all add. */
@@ -61,31 +61,68 @@ void given_freeze(hs_nodes *F)
     hs_nodes_freeze(F);
 }
 
-static double loss_at(const hs_bulk *J, double x) { return log1p(J->q * expm1(J->m * x - 0.5 * J->m * J->m)); }
-
-/* The integral of w (1+U)^{a+iy} L^n from `from` to `end`. */
-static void integral(const hs_bulk *J, double from, double end, double a, double y, int n, double *re, double *im)
+/* The integral of w e^{E + iyL} L^n over all branches, r from from[r] to end[r]. */
+static void integral(const hs_bulk *J, const double *from, const double *end, double t, double y, int n, double *re,
+                     double *im)
 {
-    long i, panels = (long)ceil((end - from) / 0.05);
-    double half = 0.5 * (end - from) / (double)panels;
     long double sum = 0, other = 0;
-    int j;
-    for (i = 0; i < panels; i++)
-        for (j = 0; j < 20; j++) {
-            double x = from + half * (double)(2 * i + 1) + half * x20[j], L = loss_at(J, x);
-            double w = half * w20[j] * exp(a * L - 0.5 * x * x - HS_LOG_SQRT_2PI) * (n ? pow(L, n) : 1);
-            sum += w * cos(y * L);
-            other += w * sin(y * L);
-        }
+    int j, r;
+    for (r = 0; r < J->pair.branches; r++) {
+        double up = J->pair.up[r], down = J->pair.down[r], q = J->pair.q[r];
+        long i, panels = (long)ceil((end[r] - from[r]) / 0.05);
+        double half = 0.5 * (end[r] - from[r]) / (double)panels;
+        for (i = 0; i < panels; i++)
+            for (j = 0; j < 20; j++) {
+                double x = from[r] + half * (double)(2 * i + 1) + half * x20[j], l1, L, w;
+                l1 = log1p(q * expm1(up * x - 0.5 * up * up));
+                L = l1 - log1p(q * expm1(-down * x - 0.5 * down * down));
+                w = half * w20[j] * exp(l1 + t * L - 0.5 * x * x - HS_LOG_SQRT_2PI) * (n ? pow(L, n) : 1);
+                sum += J->pair.w[r] * w * cos(y * L);
+                other += J->pair.w[r] * w * sin(y * L);
+            }
+    }
     *re = (double)sum;
     *im = (double)other;
 }
 
-static int any_bulk(hs_bulk *J, int add)
+/* Where the integral of the whole bulk begins and ends. */
+static void whole(const hs_bulk *J, double *from, double *end)
+{
+    int r;
+    for (r = 0; r < J->pair.branches; r++) {
+        from[r] = -40;
+        end[r] = J->cut[r] < HUGE_VAL ? fmin(J->x0[r], 45) : 40;
+    }
+}
+
+/* A plain step of either direction, a two-sided one, or two branches. */
+static hs_pair any_pair(int plain)
+{
+    hs_pair pair = {.branches = 1, .w = {1}};
+    double first = between(0.05, 0.95), m = log_between(0.1, 3);
+    pair.q[0] = log_between(1e-4, 0.6);
+    if (plain || uniform() < 0.5) {
+        (uniform() < 0.7 || plain ? pair.up : pair.down)[0] = m;
+    } else {
+        pair.up[0] = m;
+        pair.down[0] = uniform() < 0.5 ? m : 2 * m;
+    }
+    if (!plain && uniform() < 0.4) {
+        pair.branches = 2;
+        pair.w[0] = first;
+        pair.w[1] = 1 - first;
+        pair.q[1] = pair.q[0] * between(0.3, 1);
+        pair.up[1] = pair.up[0] > 0 ? 2 * m : uniform() < 0.5 ? m : 0;
+        pair.down[1] = uniform() < 0.5 || pair.up[1] == 0 ? m : 0;
+    }
+    return pair;
+}
+
+static int any_bulk(hs_bulk *J, int plain)
 {
     hs_rule rule = {20, x20, w20};
-    J->add = add;
-    return hs_bulk_open(J, log_between(0.1, 4), log_between(1e-4, 0.6), floor(log_between(1, 1e4)), &rule, work);
+    hs_pair pair = any_pair(plain);
+    return hs_bulk_open(J, &pair, floor(log_between(1, 1e4)), &rule, work);
 }
 
 static void any_few(int least)
@@ -98,40 +135,71 @@ static void any_few(int least)
 static void phase(int cell)
 {
     hs_bulk J;
-    double a, y, re, im, sr = 0, si = 0, size = 0;
-    double end;
+    double t, y, re, im, sr = 0, si = 0, size = 0;
+    double from[HS_BRANCHES], end[HS_BRANCHES], least;
     const double *c;
     int64_t j;
-    int add = !cell && uniform() < 0.3, st = any_bulk(&J, add);
+    int r, st = any_bulk(&J, 0);
     if (st) return;
-    a = add ? -between(0.1, 3) : 1 + between(0, 3);
-    y = log_between(0.1, 30) / fmin(1, J.m);
+    t = between(0, 3);
+    y = log_between(0.1, 30) / fmin(1, J.wide);
     if (!cell && uniform() < 0.6) J.left = between(0.5, 7);
     any_few(uniform() < 0.3 ? 10 : 2);
     few_of(&J);
     if (cell) {
-        end = between(0, 4);
-        st = hs_bulk_cell(&J, end, end + log_between(0.2, 3), a, 0);
-    } else st = hs_bulk_cut(&J, log_between(0.1, 3) * J.m, a, 0);
+        for (least = 0, r = 0; r < J.pair.branches; r++) {
+            hs_bulk_loss at = hs_bulk_loss_at(&J, r, from[r] = between(0, 4));
+            least = fmax(least, at.l1 - at.l2);
+        }
+        st = hs_bulk_cell(&J, from, least * between(1, 2), t, 0);
+    } else st = hs_bulk_cut(&J, log_between(0.1, 3) * J.wide, t, 0);
     few_nodes = 0;
     if (st) return;
-    end = add ? J.x0 : fmin(J.x0, 40);
-    integral(&J, cell ? -J.left : -40, end, a, y, 0, &re, &im);
+    if (!cell) whole(&J, from, end);
+    else memcpy(end, J.x0, sizeof end);
+    integral(&J, from, end, t, y, 0, &re, &im);
     for (c = J.columns, j = 0; j < J.panels * J.per; j++, c += HS_BULK_COLUMNS) {
-        double w = c[0] * exp(a * c[2]);
+        double w = c[0] * exp(c[1] + t * c[2]);
         sr += w * cos(y * c[2]);
         si += w * sin(y * c[2]);
         size += w;
     }
-    term(cell ? "bulk-cell" : "bulk-phase", hypot(sr - re, si - im), hs_bulk_phase_upper(&J, a, y), 1e-12 * size);
+    term(cell ? "bulk-cell" : "bulk-phase", hypot(sr - re, si - im), hs_bulk_phase_upper(&J, t, y), 1e-12 * size);
     if (cell) {
-        integral(&J, -J.left, end, a, 0, 0, &re, &im);
-        size = jump_at(&J, a - 1, &y);
+        integral(&J, from, end, t, 0, 0, &re, &im);
+        size = jump_at(&J, t, &y);
         term("bulk-jump", fabs(size - log(re)), y, 1e-13 * (1 + fabs(size)));
     }
     if (cell || J.left > 6) return;
-    integral(&J, -40, -J.left, a, 0, 0, &re, &im);
-    term("bulk-left", re, hs_bulk_left_upper(&J, a), 1e-13 * re);
+    for (size = 0, r = 0; r < J.pair.branches; r++) {
+        end[r] = -J.left;
+        if (J.cut[r] == HUGE_VAL) return;
+    }
+    integral(&J, from, end, t, 0, 0, &re, &im);
+    term("bulk-left", re, hs_bulk_outside_upper(&J, t), 1e-13 * re);
+}
+
+/* The transform under den of losses that bring a jump back, from about the loss -least on. */
+static void back(void)
+{
+    hs_bulk J;
+    double from[HS_BRANCHES], end[HS_BRANCHES], s, re, im, least, den, bound;
+    int r;
+    if (any_bulk(&J, 0) || hs_bulk_cut(&J, log_between(0.1, 3) * J.wide, 0, 0)) return;
+    least = log_between(0.01, 1);
+    s = between(1, 8) / least;
+    bound = hs_bulk_fall_upper(&J, s, least, &den);
+    whole(&J, from, end);
+    for (r = 0; r < J.pair.branches; r++) {
+        int64_t p;
+        for (from[r] = J.x0[r], p = J.first[r + 1] - 1; p >= J.first[r]; p--) {
+            hs_bulk_loss at = hs_bulk_loss_at(&J, r, J.mid[p] - J.half[p]);
+            if (at.l1 - at.l2 > -least) from[r] = J.mid[p] - J.half[p];
+        }
+        end[r] = J.x0[r];
+    }
+    integral(&J, from, end, -1 - s, 0, 0, &re, &im);
+    term("bulk-back", re, exp(bound), 1e-12 * re);
 }
 
 /* B and its moments at a tilt. */
@@ -140,24 +208,24 @@ static void tilted(void)
     static const double small[] = {0, 0.05, 0.3, 1, 3};
     hs_bulk J;
     hs_bulk_tilted T;
-    double a, t, re, im, b;
-    int n, st, add = uniform() < 0.3;
-    if (any_bulk(&J, add)) return;
+    double from[HS_BRANCHES], end[HS_BRANCHES], t, re, im, b;
+    int n, st, plain = uniform() < 0.65;
+    if (any_bulk(&J, plain)) return;
     t = small[(int)(uniform() * 5)] * between(0.5, 1.5);
     if (uniform() < 0.3) J.left = between(2.5, 7);
     any_few(uniform() < 0.5 ? 8 : 2);
     few_of(&J);
-    st = hs_bulk_cut(&J, log_between(0.05, 3) * J.m, 0, 0) || hs_bulk_at(&J, t, add ? 0 : 4, &T);
+    st = hs_bulk_cut(&J, log_between(0.05, 3) * J.wide, 0, 0) || hs_bulk_at(&J, t, plain ? 4 : 0, &T);
     few_nodes = 0;
     if (st) return;
-    a = hs_bulk_exponent(&J, t);
-    integral(&J, -40, J.x0, a, 0, 0, &b, &im);
+    whole(&J, from, end);
+    integral(&J, from, end, t, 0, 0, &b, &im);
     term("bulk-b", fabs(T.log_b - log(b)), T.err, 2e-13);
-    if (add) return;
-    integral(&J, -40, J.x0, a, 0, 1, &re, &im);
+    if (!plain) return;
+    integral(&J, from, end, t, 0, 1, &re, &im);
     term("bulk-mean", fabs(T.mean - re / b) / T.size[1], T.mean_err / T.size[1], 1e-12);
     for (n = 2; n <= 4; n++) {
-        integral(&J, -40, J.x0, a, 0, n, &re, &im);
+        integral(&J, from, end, t, 0, n, &re, &im);
         term("bulk-moments", fabs(T.moment[n] - re / b) / T.size[n], T.wrong, 1e-12);
     }
 }
@@ -167,21 +235,28 @@ static double off(const hs_value *S, const hs_value *F)
 { return fabs(S->value - F->value * exp(F->log_scale - S->log_scale)); }
 
 /* A line as planned for any run, below a cut. */
-static int any_line(bulk_line *A, double *l, hs_value *F)
+static int one_line(bulk_line *A, double *l, hs_value *F)
 {
-    double m = log_between(0.05, 3), q = log_between(1e-4, 0.5), k = floor(log_between(2, 300));
-    hs_run run = {.b = 1, .add = uniform() < 0.3, .m = &m, .q = &q, .k = &k};
+    hs_pair pair = any_pair(0);
     hs_rule rule = {20, x20, w20};
     double eps, log_delta = -log_between(0.3, 14);
-    if (open_bulk_line(A, &run, &rule, work, hs_bulk_line_work())) return 0;
+    if (open_bulk_line(A, &pair, floor(log_between(2, 300)), &rule, work, hs_bulk_line_work())) return 0;
     eps = about(A, log_delta);
     if (!(eps > 0 && eps < 1e3)) return 0;
-    begin_panels(&A->J, eps);
+    end_branches(&A->J, eps);
     start_tilts(A);
-    *l = log_between(0.3, 3) * eps;
-    if (place_bulk_line(A, eps, *l) || prepare_bulk_line(A, *l)) return 0;
+    A->cut = *l = log_between(0.3, 3) * eps;
+    if (place_bulk_line(A, eps, *l) || prepare_bulk_line(A)) return 0;
     bulk_line_at(A, eps, F);
     return F->value > 0 && own(F) < 1e-6 * F->value;
+}
+
+static int any_line(bulk_line *A, double *l, hs_value *F)
+{
+    int i;
+    for (i = 0; i < 3; i++)
+        if (one_line(A, l, F)) return 1;
+    return 0;
 }
 
 static void ends(const hs_value *v)
@@ -208,7 +283,7 @@ static void alias(bulk_line *A)
     A->s_right = best_tilt(right_exponent, A, c * 1.0001, fmin(0.99 * top_tilt(&A->J), 20 * c), A->eps + A->P);
     A->s_left = best_tilt(right_exponent, A, 0, c * 0.999, A->eps - A->P);
     start_tilts(A);
-    if (prepare_bulk_line(A, l)) return;
+    if (prepare_bulk_line(A)) return;
     bulk_line_at(A, A->eps, &S);
     term("bulk-alias", off(&S, &F), S.alias_left, own(&F) + S.inner + S.rounding + S.truncation);
     ends(&S);
@@ -232,7 +307,7 @@ static void truncation(bulk_line *A)
     }
     A->N = n;
     start_tilts(A);
-    if (A->N > 1 && !prepare_bulk_line(A, l)) {
+    if (A->N > 1 && !prepare_bulk_line(A)) {
         double Y = (double)A->N * A->dy;
         bulk_line_at(A, A->eps, &S);
         for (n = A->N; n <= N; n++) {
@@ -252,7 +327,7 @@ static void truncation(bulk_line *A)
 static void inner(bulk_line *A)
 {
     hs_value F, S;
-    double l, re, im, tilt[3];
+    double l, re, im, tilt[3], from[HS_BRANCHES], end[HS_BRANCHES];
     int i, st;
     if (!any_line(A, &l, &F)) return;
     tilt[0] = A->c;
@@ -261,11 +336,12 @@ static void inner(bulk_line *A)
     if (uniform() < 0.6) A->J.left = between(2, 7);
     any_few(uniform() < 0.5 ? 10 : 2);
     start_tilts(A);
-    st = prepare_bulk_line(A, l);
+    st = prepare_bulk_line(A);
     few_nodes = 0;
     if (st) return;
     for (i = 0; i < 3; i++) {
-        integral(&A->J, -40, A->J.x0, hs_bulk_exponent(&A->J, tilt[i]), 0, 0, &re, &im);
+        whole(&A->J, from, end);
+        integral(&A->J, from, end, tilt[i], 0, 0, &re, &im);
         term("bulk-k", fabs(A->K[i] - A->J.k * log(re)), A->err[i], A->J.k * 2e-13);
     }
     bulk_line_at(A, A->eps, &S);
@@ -277,19 +353,30 @@ static void inner(bulk_line *A)
 static void jump(bulk_line *A)
 {
     hs_value F;
-    double l, b, g, im, tilt[3];
+    double l, b, g, im, tilt[3], from[HS_BRANCHES], end[HS_BRANCHES], begin[HS_BRANCHES];
     int i, st;
-    if (!any_line(A, &l, &F) || A->J.add) return;
+    if (!any_line(A, &l, &F)) return;
+    start_tilts(A);
+    A->cut = A->eps;
+    if (place_bulk_line(A, A->eps, A->cut)) return;
+    A->copies = A->J.k - 1;
+    A->jump = 1;
+    memcpy(begin, A->J.cut, sizeof begin);
+    memcpy(A->cell_from, A->J.cut, sizeof begin);
+    A->cell_end = A->J.l0 + between(0.3, 3) * A->sd;
     any_few(3);
-    st = with_jumps(A, A->eps, F.log_scale + log(F.value));
+    st = hs_bulk_cell(&A->G, A->cell_from, A->cell_end, 0, 0) || seek_saddle(A, A->eps, &g) || place_bulk_nodes(A, g) ||
+         prepare_bulk_line(A);
     few_nodes = 0;
-    if (st || A->parts < 2) return;
+    A->jump = 0;
+    if (st) return;
     tilt[0] = A->c;
     tilt[1] = A->s_right;
     tilt[2] = A->s_left;
     for (i = 0; i < 3; i++) {
-        integral(&A->J, -40, A->J.x0, 1 + tilt[i], 0, 0, &b, &im);
-        integral(&A->J, -A->G.left, A->G.x0, 1 + tilt[i], 0, 0, &g, &im);
+        whole(&A->J, from, end);
+        integral(&A->J, from, end, tilt[i], 0, 0, &b, &im);
+        integral(&A->J, begin, A->G.x0, tilt[i], 0, 0, &g, &im);
         term("bulk-jump-k", fabs(A->K[i] - (A->J.k - 1) * log(b) - log(A->J.k) - log(g)), A->err[i],
              1e-13 + A->J.k * 2e-14);
     }
@@ -306,7 +393,7 @@ static void injected(bulk_line *A, int what)
     turned_node = what == 0 ? d : 0;
     turned_round = what == 1 ? d : 0;
     start_tilts(A);
-    st = prepare_bulk_line(A, l);
+    st = prepare_bulk_line(A);
     turned_node = turned_round = 0;
     if (st) return;
     if (what == 2) {
@@ -323,14 +410,14 @@ static void beyond_cut(bulk_line *A)
 {
     hs_value F, S;
     double l, width;
-    if (!any_line(A, &l, &F) || best_line(A, A->eps)) return;
+    if (!any_line(A, &l, &F) || best_line(A, A->eps, NAN)) return;
     bulk_line_at(A, A->eps, &F);
     if (!(F.lower > 0)) return;
     width = F.upper - F.lower;
     if (A->parts > 1) ends(&F);
     start_tilts(A);
-    l = between(0.2, 1) * A->eps;
-    if (A->J.add || place_bulk_line(A, A->eps, l) || prepare_bulk_line(A, l)) return;
+    A->cut = between(0.2, 1) * A->eps;
+    if (place_bulk_line(A, A->eps, A->cut) || prepare_bulk_line(A)) return;
     bulk_line_at(A, A->eps, &S);
     width *= exp(F.log_scale - S.log_scale);
     term("bulk-beyond", fmax(0, F.value * exp(F.log_scale - S.log_scale) - S.value), S.alias_right, width + own(&S));
@@ -347,7 +434,9 @@ int main(int argc, char **argv)
     for (i = 0; i < cases(240); i++) {
         phase(i % 3 == 2);
         tilted();
+        back();
         alias(A);
+        truncation(A);
         truncation(A);
         inner(A);
         jump(A);
@@ -361,12 +450,13 @@ int main(int argc, char **argv)
     median("bulk-cell", 10, 10000, 150);
     median("bulk-jump", 10, 10000, 150);
     median("bulk-left", 40, 1.5, 1.1);
+    median("bulk-back", 30, 1.1, 1.01);
     median("bulk-b", 8, 100000, 60);
     median("bulk-mean", 8, 200, 30);
     median("bulk-moments", 40, 500, 8);
     median("bulk-alias", 80, 2, 1.1);
-    median("bulk-fall", 80, 5, 1.3);
-    median("bulk-truncation", 60, 150, 40);
+    median("bulk-fall", 80, 6, 1.3);
+    median("bulk-truncation", 60, 300, 40);
     median("bulk-k", 100, 500, 30);
     median("bulk-jump-k", 20, 10000, 600);
     median("bulk-inner", 30, 5000, 120);

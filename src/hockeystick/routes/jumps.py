@@ -34,7 +34,9 @@ import math
 import numpy as np
 
 from .. import _core, scratch
-from ..what.pair import GaussianSteps
+from ..outward import log_slack, log_sum
+from ..what import sampling
+from ..what.pair import GaussianSteps, PairedSteps
 from . import contour
 
 TERMS = ("jumps", "truncation", "inner_quadrature", "rounding")
@@ -77,6 +79,49 @@ def root(steps: GaussianSteps, add: int, log_delta: float):
     return answer and answer.root("jumps")
 
 
+def pair_point(paired: PairedSteps, add: int, eps: float):
+    """A certified point of a run of one pair, or None. What was dropped is at +inf [theory: small.dropped]."""
+    if paired.steps.k.size != 1 or not eps > 0:
+        return None
+    answer = _line(_core.bulk_line_delta, _pair(paired, add), paired.steps.k[0], eps)
+    if answer.status > _core.LOOSE:
+        return None
+    found = answer.point("jumps")
+    if not paired.dropped:
+        return found
+    return found._replace(upper=log_sum(found.upper, math.log(paired.dropped)))
+
+
+def pair_root(paired: PairedSteps, add: int, delta: float):
+    """A certified root of a run of one pair, or None; the upper end is that of delta less what was dropped."""
+    if paired.steps.k.size != 1 or not paired.dropped < 0.5 * delta:
+        return None
+    log_delta, pair = math.log(delta), _pair(paired, add)
+    less = log_delta + math.log1p(-paired.dropped / delta) - log_slack(log_delta)
+    targets = (log_delta, less) if paired.dropped else (log_delta,)
+    answers = [_line(_core.bulk_line_eps, pair, paired.steps.k[0], x) for x in targets]
+    if any(answer.status > _core.LOOSE for answer in answers):
+        return None
+    found, last = answers[0].root("jumps"), answers[-1].root("jumps")
+    return found._replace(upper=max(found.upper, last.upper))
+
+
+def _pair(paired: PairedSteps, add: int) -> np.ndarray:
+    """The pair of the only step, turned to the direction."""
+    if paired.pairs.any():
+        return paired.pairs
+    return _plain(float(paired.steps.shift[0]), float(paired.steps.q[0]), add)
+
+
+def _plain(m: float, q: float, add: int) -> np.ndarray:
+    pair = sampling.Pair((sampling.Branch(1.0, q, m, 0.0),))
+    return sampling.packed([pair.reversed() if add else pair])
+
+
+def _line(function, pair: np.ndarray, k: float, at: float):
+    return scratch.lend(_core.bulk_line_work(), function, pair, k, at, *_rule())
+
+
 def _answer(expansion, line, steps: GaussianSteps, add: int, at: float):
     """The expansion's answer, and the line's where that is not narrow; None where neither has one."""
     if not isinstance(steps, GaussianSteps) or steps.q.size != 1 or not steps.q[0] < MOST_SAMPLED:
@@ -85,7 +130,7 @@ def _answer(expansion, line, steps: GaussianSteps, add: int, at: float):
     if not add and low < m < high and k >= 2 and k * q < MANY:
         answers.append(scratch.lend(_core.jumps_work(), expansion, m, q, k, at, *_rule()))
     if not (answers and answers[0].status <= _core.LOOSE and answers[0].width < ENOUGH):
-        answers.append(scratch.lend(_core.bulk_line_work(), line, *steps, add, at, *_rule()))
+        answers.append(_line(line, _plain(m, q, add), k, at))
     answers = [answer for answer in answers if answer.status <= _core.LOOSE]
     return min(answers, key=lambda answer: answer.width) if answers else None
 

@@ -191,10 +191,16 @@ def _prv_root(question, add: int, delta: float):
 
 
 def _jumps_point(question, add: int, eps: float):
+    if not question.gaussian:
+        paired = paired_steps(question.run, question.adjacency, bool(add))
+        return paired and jumps.pair_point(paired, add, eps)
     return jumps.point(question.steps, add, eps)
 
 
 def _jumps_root(question, add: int, delta: float):
+    if not question.gaussian:
+        paired = paired_steps(question.run, question.adjacency, bool(add))
+        return paired and jumps.pair_root(paired, add, delta)
     return jumps.root(question.steps, add, math.log(delta))
 
 
@@ -328,7 +334,7 @@ TABLE = {
 GAUSSIAN = ("contour", "jumps", "saddlepoint", "prv", "pld", "moments")
 """What `auto` tries for a run of Gaussian steps, in order, until an interval is good enough."""
 
-GENERAL = ("exact", "contour", "pld", "prv", "moments")
+GENERAL = ("exact", "contour", "jumps", "pld", "prv", "moments")
 """The same for any other run."""
 
 ROUTES = ("auto", *(name for name in TABLE if name not in ("exact", "jumps", "moments", "compressed")))
