@@ -43,11 +43,8 @@ LOOSER = (1e-6, 1e-4)
 grid."""
 
 NARROW = 1e-10
-"""The width from which the answer of a rule is taken, whatever line it went by."""
-
-ROUNDED = 1.5
-"""So many times NARROW of rounding alone are wider than NARROW by the sum, too, whose rounding is within a sixth of
-that of a rule (tests/crowds.py)."""
+"""The width from which the answer of a rule is taken. Of a wider one the sum over the steps may be narrower, as its
+line may be another."""
 
 CROWDED = 10_000
 """Distinct steps beyond which a wider answer of a rule is taken before all are summed: a sum of so many takes 0.15 s
@@ -135,35 +132,26 @@ def ruled_root(question, add: int, log_delta: float) -> Root | None:
 
 
 def _ruled_answer(line, question, add: int, at: float):
-    """The answer of a rule where it is narrow, or the sum over all steps would hardly be narrower; of many steps also
-    one that meets the goal, or a looser goal, or misses the goal for other reasons than the rule's own error."""
+    """The answer of a rule where it is narrow; of many steps also one that meets the goal, or a looser goal, or misses
+    the goal for other reasons than the rule's own error."""
     goal, crowded = question.goal, question.crowded
     goals = (goal, *(x for x in LOOSER if x > goal)) if crowded else (goal,)
     for rtol in goals:
         for ruled in question.rules:
-            ask = functools.partial(_by_rule, line, ruled, add, at, rtol, question.n_threads)
-            answer = ask()
+            answer = _by_rule(line, ruled, add, at, rtol, question.n_threads)
             if answer.status not in (_core.OK, _core.LOOSE):
                 continue
             fine = crowded and SMALL_SHARE * answer.relative()[-1] < answer.width
-            if fine or (answer.status == _core.OK and (crowded or answer.width <= NARROW or _rounded(answer, ask))):
+            if fine or (answer.status == _core.OK and (crowded or answer.width <= NARROW)):
                 return answer
     return None
 
 
-def _by_rule(line, ruled: Ruled, add: int, at: float, rtol: float, n_threads: int, *most: int):
+def _by_rule(line, ruled: Ruled, add: int, at: float, rtol: float, n_threads: int):
     work = scratch.borrow(_core.contour_work(ruled.steps.shift.size, n_threads))
-    answer = line(*ruled.steps, add, at, rtol, margin(rtol), n_threads, work, *most, **ruled.options)
+    answer = line(*ruled.steps, add, at, rtol, margin(rtol), n_threads, work, **ruled.options)
     scratch.give_back(work)
     return answer
-
-
-def _rounded(answer, ask) -> bool:
-    """Whether rounding alone makes an answer clearly wider than NARROW on the first line that is tried: all steps would
-    lose as much there."""
-    terms = answer.relative()
-    alone = answer.width * terms[TERMS.index("rounding")] / sum(terms)
-    return alone > ROUNDED * NARROW and ask(SHORT_LINE) == answer
 
 
 def shape(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1) -> tuple[str, int] | None:
