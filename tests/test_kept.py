@@ -204,6 +204,27 @@ def test_steps_that_lines_miss(monkeypatch):
         assert meet(accountant.epsilon(1e-6), hs.epsilon(accountant.run, 1e-6))
 
 
+def test_more_than_a_line_takes_in():
+    """More steps between two questions than a line has room for: it answers no more, also what is only thought of."""
+    accountant = hs.Accountant()
+    steps = [step for step, _ in stream(13, 60, 0.8, 5, 0.01)]
+    for step in steps:
+        accountant.step(step, 100)
+    eps, more = 2.0, hs.compose(*steps * 19)
+    before, after = hs.delta(accountant.run, eps), hs.delta(accountant.run + more, eps)
+    level = math.sqrt(before.upper * after.lower)
+    assert 1.1 * before.upper < level
+    assert not any(accountant.would_exceed(steps[0], eps=eps, delta=level) for _ in range(3))
+    for step in steps * 19:
+        accountant.step(step)
+    assert accountant._lines._kept
+    for step in steps[:3]:
+        assert accountant.would_exceed(step, eps=eps, delta=level)
+        accountant.step(step)
+    assert accountant._lines._kept
+    assert not accountant.would_exceed(step, eps=eps, delta=1.2 * after.upper)
+
+
 def test_the_gate_of_kept_lines():
     steps = gaussian_steps(hs.compose(*stream(13, 60, 1, 1.5, 0.02, 9)), "add_remove")
     work = np.empty(max(_core.KEPT_WORK, _core.contour_work(60)))

@@ -24,6 +24,8 @@ DECIDES = 1e-4
 """The goal where a level is to be compared: an interval that holds it is narrowed by the routes."""
 LINES = 8
 """Most lines of one accountant."""
+LOST = 1 << 62
+"""The place of a line of which nobody knows what it holds: beyond that of every run."""
 
 
 class Lines:
@@ -107,13 +109,14 @@ class Lines:
         if fresh:
             self._hold(key, _line_of(_base_of(question, base), key), base)
         answer = self._answer(key, base, extra)
-        if answer is None and key in self._kept and not len(extra):  # the line has had its time
+        line = self._kept.get(key)
+        if answer is None and line and (line.place == LOST or not len(extra)):  # the line has had its time
             if current and not fresh:
                 self._hold(key, _line_of(_base_of(question, base), key), base)
                 answer = self._answer(key, base, extra)
             else:
                 self._tried[key] = base.total if fresh else 0.0
-            if answer is None:
+            if answer is None and (self._kept.get(key) is line or not len(extra)):
                 self._kept.pop(key, None)
         return answer
 
@@ -126,10 +129,12 @@ class Lines:
         have_eps, _, value, _ = key
         first, last = line.place - self._first, base.place - self._first
         rows = np.concatenate([self._rows[first:last], extra]) if len(extra) else self._rows[first:last]
+        line.place = LOST  # where it has no room for what was recorded, or fails on the way
         work = scratch.borrow(_core.KEPT_WORK)
         found, below = _core.kept_ask(line.memory, rows, last - first, have_eps, value, line.route != "contour", work)
         scratch.give_back(work)
-        line.place = base.place
+        if last == first or found.status in (_core.OK, _core.LOOSE):
+            line.place = base.place
         line.width = min(line.width, found.width) if found.status == _core.OK else line.width
         if found.status == _core.OK and found.width <= max(WIDER * line.width, NARROW):
             return (found.root(line.route) if isinstance(found, Crossing) else found.point(line.route)), below
