@@ -183,6 +183,12 @@ def test_a_failure_alone_is_inside_its_bound():
             assert bound.lower <= k * Fraction(delta) <= bound.upper <= k * delta * (1 + 1e-14)
 
 
+def test_a_failure_next_to_no_number():
+    for delta in (5e-324, 1e-310):
+        a, b = hs.delta(hs.gaussian(1.0), 0.5), hs.delta(hs.gaussian(1.0) + hs.failure(delta), 0.5)
+        assert b.lower <= a.upper and a.lower <= b.upper < a.upper * (1 + 1e-12)
+
+
 @pytest.mark.parametrize("direction", ["remove", "add", "both"])
 def test_a_curve_that_is_nothing_beside_a_failure(direction):
     """Moments prove it, at once; the answer is that of the sum."""

@@ -156,7 +156,7 @@ def _negligible(run: Run, eps: float, delta: float, **options: Any) -> float | N
     [theory: line.chernoff]."""
     from .routes.moments import rdp
 
-    if not eps > 0 or not run.parts:
+    if not (eps > 0 and delta > 0) or not run.parts:
         return None
     for order in NEAR:
         try:
