@@ -31,17 +31,17 @@ static double mass_above(double x) { return 0.5 * erfc(x * 0.7071067811865475244
 /* E (1 - e^{x-L})_+ of one step, its losses above the place x0 alone where `jumps`. */
 static double payoff(const hs_bulk *J, double x, int jumps)
 {
-    double low = log1p(-J->q), g = x > low ? hs_bulk_place(J, x) : -HUGE_VAL, unused, rel;
-    if (jumps) g = fmax(g, J->x0);
+    double low = log1p(-J->q), g = x > low ? hs_bulk_place(J, 0, x) : -HUGE_VAL, unused, rel;
+    if (jumps) g = fmax(g, J->x0[0]);
     if (g < -38) return -expm1(x);
-    if (x > 0.5 && !(jumps && g == J->x0)) return exp(log_payoff(J, x, &unused, &rel));
+    if (x > 0.5 && !(jumps && g == J->x0[0])) return exp(log_payoff(J, x, &unused, &rel));
     return J->q * (mass_above(g - J->m) - mass_above(g)) - expm1(x) * mass_above(g);
 }
 
 /* E payoff(eps - L) over the outcomes up to `end`; panels shrink towards the bend of the pay-off. */
 static double paid(const hs_bulk *J, double eps, double end, int jumps)
 {
-    double sum = 0, from = -12, bend = hs_bulk_place(J, jumps ? fmax(eps - J->l0, 0.5 * log1p(-J->q)) : eps);
+    double sum = 0, from = -12, bend = hs_bulk_place(J, 0, jumps ? fmax(eps - J->l0, 0.5 * log1p(-J->q)) : eps);
     while (from < end) {
         double to = fmin(end, from + fmin(1.0 / 32, fmax(1e-9, 0.3 * fabs(bend - from)))), half, mid;
         int i;
@@ -85,7 +85,7 @@ static void two(void)
     double eps, one, all, unit;
     if (!any(&J, 2, &eps, &v) || !(v.log_scale > -500)) return;
     unit = exp(-v.log_scale);
-    one = 2 * paid(&J, eps, J.x0, 1) * unit;
+    one = 2 * paid(&J, eps, J.x0[0], 1) * unit;
     all = paid(&J, eps, J.m + 38, 0) * unit;
     term("jumps-truncation", fabs(v.value - one), v.truncation, v.inner + v.rounding + 1e-11 * one);
     term("jumps-others", all - one, v.alias_right, 1e-11 * all);
