@@ -230,9 +230,11 @@ typedef struct {
     int64_t last;   /* last node visited */
     double eps, t, c, sd;
     double log_est, P, dy, s_right;
-    double s_left, y_max, y_want, y_had;
+    double s_left, y_max; /* y_max: frequencies for which grids are made, 0: all */
     double K[3], err[3];
     double places, tail, var;
+    double lower;  /* the part of the saddle at which the line lies */
+    double smooth; /* variance of the normal step that stands beside the run on the nodes, 0: none */
     double *re, *im, *round, *node;
     const void *laws;
 } hs_mixed;

@@ -24,6 +24,7 @@
 #include "law/law.h"
 
 #define LEFT_OUT 80.0
+#define TILE 64
 
 /* Mass beyond one end of a log-concave table under weights e^{lp + t l}, relative to e^top: geometric with the last
  * ratio. */
@@ -164,11 +165,72 @@ void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
     }
 }
 
-/* The same for placing a contour: no error, and points by fewer exponentials. */
+/* The sums of e^{lp + t l - top}, times 1, l - at, (l - at)^2 and the error dp; top: the largest lp + t l, and `at` the
+ * loss there. */
+typedef struct {
+    double top, at;
+    double s0, s1, s2, e;
+} plain_sums;
+
+HS_CLONES static plain_sums sum_plain(const hs_law *w, double t)
+{
+    HS_ALIGNED double a[TILE], b[TILE], d[TILE];
+    double s0[8] = {0}, s1[8] = {0}, s2[8] = {0}, e[8] = {0};
+    double most = -HUGE_VAL;
+    plain_sums S = {-HUGE_VAL, 0, 0, 0, 0, 0};
+    int64_t j, best = 0;
+    int i, k;
+    for (j = 0; j < w->n; j++) {
+        double x = w->lp[j] + t * w->l[j];
+        best = x > most ? j : best;
+        most = x > most ? x : most;
+    }
+    S.top = most;
+    S.at = w->l[best];
+    for (j = 0; j < w->n; j += TILE) {
+        int n = (int)(w->n - j < TILE ? w->n - j : TILE);
+        for (i = n; i < TILE; i++) {
+            a[i] = d[i] = 0;
+            b[i] = -1e4;
+        }
+        for (i = 0; i < n; i++) a[i] = w->l[j + i] - S.at;
+        memcpy(d, w->dp + j, sizeof(double) * (size_t)n);
+        for (i = 0; i < n; i++) b[i] = w->lp[j + i] + t * w->l[j + i] - S.top;
+        for (k = 0; k < TILE; k += 8)
+            for (i = 0; i < 8; i++) {
+                double x = a[k + i], p = hs_exp(b[k + i]);
+                s0[i] += p;
+                s1[i] += p * x;
+                s2[i] += p * x * x;
+                e[i] += p * d[k + i];
+            }
+    }
+    S.e = hs_lanes(e);
+    S.s0 = hs_lanes(s0);
+    S.s1 = hs_lanes(s1);
+    S.s2 = hs_lanes(s2);
+    return S;
+}
+
+/* The same for placing a contour: points by one exponential each, and err only tells whether K is known at all. */
 void hs_law_estimate(const hs_law *w, double t, hs_law_value *out)
 {
+    int points = w->kind == HS_LAW_POINTS || w->kind == HS_LAW_POINTS_LOGCONCAVE;
+    plain_sums S;
+    double mean;
     if (w->kind == HS_LAW_MIXTURE) hs_mixture_estimate(w, t, out);
-    else hs_law_cgf(w, t, out);
+    else if (!points) hs_law_cgf(w, t, out);
+    if (w->kind == HS_LAW_MIXTURE || !points) return;
+    S = sum_plain(w, t);
+    if (S.top + log(S.s0) < -20) { /* M - 1 is then known, M less well */
+        hs_law_cgf(w, t, out);
+        return;
+    }
+    mean = S.s1 / S.s0;
+    out->K = S.top + log(S.s0);
+    out->err = S.e / S.s0 + (w->tails ? ends_upper(w, t, out->K) : 0);
+    out->mean = S.at + mean;
+    out->var = fmax(S.s2 / S.s0 - mean * mean, 0);
 }
 
 int64_t hs_law_scratch(const hs_law *w)
@@ -338,9 +400,9 @@ static int points_tilt(hs_law *w, double c, double *scratch)
     return out < 0.1 ? HS_OK : HS_TOO_WIDE;
 }
 
-/* Fix the tilt c = tilts[0]; the two others are those at which K is wanted as well. y_max, T0: frequencies and
- * accuracy in nats that a quadrature grid is made for. scratch (hs_law_scratch doubles) stays lent as long as the
- * law is used. */
+/* Fix the tilt c = tilts[0]; the two others are those at which K is wanted as well. T0: the accuracy in nats that a
+ * quadrature grid is made for; y_max: the frequencies, 0: all. scratch (hs_law_scratch doubles) stays lent as long as
+ * the law is used. */
 int hs_law_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch)
 {
     double c = tilts[0];
@@ -381,35 +443,58 @@ static double missing(const hs_law *w, double low, double y)
     return w->quad + 2.25 * missing_of(w, w->c, fmax(y, 1e-300), w->log_m);
 }
 
-/* phi(y_n) - 1 at a block of nodes, by 64 points at a time. */
+/* Adds d = a + ib of a tile, summed, to *re and *im, and makes d + f + d E of it. */
+static inline void turned_sum(double *restrict a, double *restrict b, const double *restrict fr,
+                              const double *restrict fi, const double *restrict er, const double *restrict ei,
+                              double *re, double *im)
+{
+    HS_ALIGNED double p[8] = {0}, q[8] = {0};
+    int j, i;
+    for (j = 0; j < TILE; j += 8)
+        for (i = 0; i < 8; i++) {
+            double x = a[j + i], y = b[j + i], c = er[j + i], s = ei[j + i];
+            p[i] += x;
+            q[i] += y;
+            a[j + i] = x + (fr[j + i] + (x * c - y * s));
+            b[j + i] = y + (fi[j + i] + (x * s + y * c));
+        }
+    *re += hs_lanes(p);
+    *im += hs_lanes(q);
+}
+
+/* phi - 1 at the nodes n0 .. n0 + count - 1, by 64 points at a time: with d = r E_n, E_n = e^{i n dy x} - 1, the next
+ * node has d + r E_1 + d E_1 [theory: rounding.blocks]. Points of the real line have imaginary parts 0. */
 HS_CLONES static void points_phi(const hs_law *w, double dy, int64_t n0, int count, double *restrict zr,
                                  double *restrict zi)
 {
-    double y[HS_LAW_BLOCK];
-    int64_t j, i;
-    int n, lanes = count <= 4 ? count : count <= 8 ? 8 : HS_LAW_BLOCK; /* whole blocks vectorise */
-    for (n = 0; n < lanes; n++) {
-        y[n] = (double)(n0 + (n < count ? n : 0)) * dy;
-        zr[n] = zi[n] = 0;
-    }
-    for (j = 0; j < w->nr; j += 64) {
-        double pr[HS_LAW_BLOCK] = {0}, pi[HS_LAW_BLOCK] = {0};
-        for (i = j; i < j + 64 && i < w->nr; i++) {
-            double r = w->r[i], x = w->xr[i];
-            for (n = 0; n < lanes; n++) {
-                double a, b;
-                hs_cis_m1(y[n] * x, &a, &b);
-                pr[n] += r * a;
-                pi[n] += r * b;
-            }
+    const int path = w->kind == HS_LAW_SUBNORMAL && w->ri;
+    HS_ALIGNED double rr[TILE], ri[TILE], xr[TILE], xi[TILE];
+    HS_ALIGNED double er[TILE], ei[TILE], a[TILE], b[TILE];
+    HS_ALIGNED double fr[TILE], fi[TILE];
+    int64_t j;
+    int i, n;
+    for (n = 0; n < count; n++) zr[n] = zi[n] = 0;
+    for (j = 0; j < w->nr; j += TILE) {
+        size_t size = sizeof(double) * (size_t)(w->nr - j < TILE ? w->nr - j : TILE);
+        for (i = 0; i < TILE; i++) rr[i] = ri[i] = xr[i] = xi[i] = 0;
+        memcpy(rr, w->r + j, size);
+        memcpy(xr, w->xr + j, size);
+        if (path) {
+            memcpy(ri, w->ri + j, size);
+            memcpy(xi, w->xi + j, size);
         }
-        for (n = 0; n < lanes; n++) {
-            zr[n] += pr[n];
-            zi[n] += pi[n];
+        hs_turns(TILE, (double)n0 * dy, xr, xi, fr, fi);
+        hs_turns(TILE, dy, xr, xi, er, ei);
+        for (i = 0; i < TILE; i++) {
+            double x = fr[i], y = fi[i];
+            a[i] = rr[i] * x - ri[i] * y;
+            b[i] = rr[i] * y + ri[i] * x;
+            fr[i] = rr[i] * er[i] - ri[i] * ei[i];
+            fi[i] = rr[i] * ei[i] + ri[i] * er[i];
         }
+        for (n = 0; n < count; n++) turned_sum(a, b, fr, fi, er, ei, zr + n, zi + n);
     }
-    if (w->kind == HS_LAW_SUBNORMAL && w->add)
-        for (n = 0; n < lanes; n++) zi[n] = -zi[n];
+    for (n = 0; n < count && w->kind == HS_LAW_SUBNORMAL && w->add; n++) zi[n] = -zi[n];
 }
 
 static void phi(const hs_law *w, double dy, int64_t n0, int count, double *zr, double *zi)
@@ -436,15 +521,15 @@ static void normal_nodes(const hs_law *w, double dy, int64_t n0, int count, doub
 }
 
 /* Adds k log phi(y) from x + iv = phi - 1, whose error is y c1 + quad. The modulus: [theory: rounding.log-phi]. Where
- * phi is lost in its own error, an upper bound b of |phi| stands for it: |phi^k - b^k| <= 2 b^k <= (e^1.1 - 1) b^k
- * [theory: line.inner]. */
+ * phi, or its power, is lost in its own error, an upper bound b of |phi| stands for it: |phi^k - b^k| <= 2 b^k <=
+ * (e^1.1 - 1) b^k [theory: line.inner]. */
 static void add_log_phi(const hs_law *w, double y, double x, double v, double quad, double *re, double *im,
                         double *round, double *node)
 {
     double X = 2 * x + x * x + v * v, mod = hypot(1 + x, v), k = w->k;
     double lr = X > -0.75 && X < 1 ? 0.5 * log1p(X) : log(mod), li = atan2(v, 1 + x);
     double dz = y * w->c1 / mod, qz = quad / mod, size = fmin(hypot(x, v), 3);
-    if (!(dz + qz < 0.25)) {
+    if (!(dz + qz < 0.25 && k * (dz + qz) < 30)) {
         double b = mod + y * w->c1 + quad + 8 * HS_U;
         if (w->kind == HS_LAW_DENSITY) b = fmin(b, hs_law_far_upper(w, y));
         *re += k * log(b < 1 ? b : 1);

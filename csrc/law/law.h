@@ -6,7 +6,7 @@
 #ifndef HS_LAW_H
 #define HS_LAW_H
 
-#include "law/transform.h"
+#include "law/twosided.h"
 
 #define HS_LAW_BLOCK 32  /* nodes handled together */
 #define HS_FALLS 25      /* orders of differences of the masses of a lattice */
@@ -34,7 +34,8 @@ typedef struct {
     double panels, order;       /* HS_LAW_SUBLAPLACE: Gauss panels and nodes in each; HS_LAW_MIXTURE: the mesh */
     double a, b, w0;
     double w1, flat;     /* Laplace: constants of phi; HS_LAW_MIXTURE: flat is the largest error of a loss */
-    double y_max, level; /* HS_LAW_SUBNORMAL: frequency that quad covers; its part without y */
+    double *ri, *xi;     /* HS_LAW_SUBNORMAL: the imaginary parts of r and xr, NULL on the real line */
+    double reach, level; /* the largest |xr|; the error of |phi| beyond the nodes */
     hs_grid grid;
     double *ends, y_ends, y_out[2], lost[2];
     /* HS_LAW_SUBLAPLACE: from y_ends on, see laplace_ends.c. HS_LAW_MIXTURE: the largest power and a frequency; lost,

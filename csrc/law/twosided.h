@@ -67,6 +67,20 @@ static inline void hs_two_range(const hs_pair *pair, int r, double z_lo, double 
     *lo = -fmax(fmax(1, -z_lo) * down, neg1 * up * q > 0 ? log1p(neg1 * up * q) / up : 0) - R;
 }
 
+/* e^{iyL} - 1 = (e^{-t} - 1) + e^{-t} (e^{ix} - 1), x = y Re L, t = y Im L, within 48 u y |L|: the products u each,
+ * e^{-t} - 1 to 5 u t, e^{ix} - 1 to 10 u |x|, and what joins them. */
+static inline void hs_turns(int n, double y, const double *Lr, const double *Li, double *re, double *im)
+{
+    int j;
+    HS_SEPARATE
+    for (j = 0; j < n; j++) {
+        double x = hs_expm1(-(y * Li[j])), c, s;
+        hs_cis_m1(y * Lr[j], &c, &s);
+        re[j] = x + (c + x * c);
+        im[j] = s + x * s;
+    }
+}
+
 /* twosided_plan.c */
 int hs_two_coarse_build(hs_two_coarse *G, const hs_pair *pair, double z_lo, double z_hi, double *work, int64_t size);
 void hs_two_coarse_cgf(const hs_two_coarse *G, double z, double *out);

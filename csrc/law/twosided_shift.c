@@ -262,20 +262,6 @@ int hs_grid_shift_build(hs_grid *G, double a, double log_m, double rounding, dou
     return st ? st : laid(&B, P);
 }
 
-/* e^{iyL} - 1 = (e^{-t} - 1) + e^{-t} (e^{ix} - 1), x = y Re L, t = y Im L, within 48 u y |L|: the products u each,
- * e^{-t} - 1 to 5 u t, e^{ix} - 1 to 10 u |x|, and what joins them. */
-static inline void turns(double y, const double *Lr, const double *Li, double *re, double *im)
-{
-    int j;
-    HS_SEPARATE
-    for (j = 0; j < TILE; j++) {
-        double x = hs_expm1(-(y * Li[j])), c, s;
-        hs_cis_m1(y * Lr[j], &c, &s);
-        re[j] = x + (c + x * c);
-        im[j] = s + x * s;
-    }
-}
-
 /* E_k, k = 0..15, of one node from E_1: at most four products E_{a+b} = E_a + E_b + E_a E_b deep. */
 static inline void shift_babies(double x1, double y1, double *restrict c, double *restrict s)
 {
@@ -344,12 +330,12 @@ HS_CLONES
         single = scratch + 32L * giants;
         for (j0 = 0; j0 < P->n; j0 += TILE) {
             const double *Lr = P->Lr + j0, *Li = P->Li + j0, *restrict rr = P->rr + j0, *restrict ri = P->ri + j0;
-            turns(dy, Lr, Li, er, ei);
+            hs_turns(TILE, dy, Lr, Li, er, ei);
             for (j = 0; j < TILE; j++) shift_babies(er[j], ei[j], bc + 16 * j, bs + 16 * j);
             if (!before) products(bc, bs, rr, ri, z);
             if (!giants) continue;
-            turns(16 * dy, Lr, Li, sr, si);
-            if (before) turns(16 * (before + 1) * dy, Lr, Li, er, ei);
+            hs_turns(TILE, 16 * dy, Lr, Li, sr, si);
+            if (before) hs_turns(TILE, 16 * (before + 1) * dy, Lr, Li, er, ei);
             else
                 for (j = 0; j < TILE; j++) {
                     er[j] = sr[j];
@@ -357,7 +343,8 @@ HS_CLONES
                 }
             for (g = 0; g < giants; g++) {
                 double s0[8] = {0}, s1[8] = {0};
-                if (g % 32 == 31) turns(16 * (before + g + 1) * dy, Lr, Li, er, ei); /* node 16 (before + g + 1) */
+                if (g % 32 == 31)
+                    hs_turns(TILE, 16 * (before + g + 1) * dy, Lr, Li, er, ei); /* node 16 (before + g + 1) */
                 for (j = 0; j < TILE; j++) {
                     double x = er[j], w = ei[j];
                     A[j] = rr[j] * x - ri[j] * w;

@@ -150,22 +150,7 @@ static int visit_block(hs_mixed *A, int64_t n0, int count, double *top)
 
 /* The last node that a first visit reaches where quadrature grids have a largest frequency: a normal integrand has
  * fallen by 45 nats there. */
-static int64_t first_reach(const hs_mixed *A) { return (int64_t)(9.5 / (A->sd * A->dy)) + HS_LAW_BLOCK; }
-
-/* The last node to visit for a fall of `want` nats. Grids reach frequency y_max; beyond a first visit the last block
- * there is looked at before all others. Returns HS_NO_DECAY if the integrand has not fallen there. At `half`, the last
- * of all nodes, it need not; where it has not even fallen by 0.4 of that, a first visit has to do. */
-static int mixed_reach(hs_mixed *A, double want, int64_t half, int64_t *end)
-{
-    double top;
-    int st;
-    *end = A->y_max > 0 ? (int64_t)fmin((double)half, A->y_max / A->dy) : half;
-    if (A->y_max == 0 || A->y_want > 0 || *end <= first_reach(A)) return HS_OK;
-    if ((st = visit_block(A, *end - HS_LAW_BLOCK + 1, HS_LAW_BLOCK, &top))) return st;
-    if (*end < half) return top < -want ? HS_OK : HS_NO_DECAY;
-    if (top > -0.4 * want) *end = first_reach(A);
-    return HS_OK;
-}
+static double first_reach(const hs_mixed *A) { return 9.5 / (A->sd * A->dy) + HS_LAW_BLOCK; }
 
 /* Nodes that are visited together: few where the error of a rule grows fast beyond where the integrand is small. */
 static int block_of(const hs_mixed *A)
@@ -200,31 +185,59 @@ static int visit_bands(hs_mixed *A, const hs_bands *bands, int64_t n0, double to
     return HS_OK;
 }
 
+/* A normal step of variance s beside the run, where that is narrower than what nodes left out may weigh
+ * [theory: line.smoothed]: the sum is then that of the two, whose excess over the run's own delta is between 0 and
+ * s e^{s/8} times its density at eps. R: a frequency below which no node left out counts. */
+static void smooth(hs_mixed *A, double R)
+{
+    const double tilts[3] = {A->c, A->s_right, A->s_left};
+    double density = 0, E = 16, s;
+    int64_t n;
+    int i;
+    for (n = 0; n <= A->last; n++) {
+        double y = (double)n * A->dy;
+        density += (n ? 2 : 1) * exp(A->re[n] - E * (y / R) * (y / R)) * cos(A->im[n] - A->eps * y);
+    }
+    density = fabs(density) * A->dy / (2 * HS_PI) + 1e-300;
+    for (i = 0; i < 3; i++) E = fmin(fmax(log(100 * A->tail * R * R / (2 * E * density)) / HS_SMOOTH_PART, 3), 60);
+    s = 2 * E / (R * R);
+    if (!(s * density < A->tail)) return;
+    A->smooth = s;
+    for (n = 0; n <= A->last; n++) {
+        double y = (double)n * A->dy;
+        A->re[n] -= 0.5 * s * y * y;
+        A->im[n] += s * (A->c + 0.5) * y;
+        A->round[n] += 8 * HS_U * s * y * (0.5 * y + fabs(A->c + 0.5));
+    }
+    for (i = 0; i < 3; i++) {
+        A->K[i] += 0.5 * s * tilts[i] * (1 + tilts[i]);
+        A->err[i] += HS_U * (4 * s * fabs(tilts[i] * (1 + tilts[i])) + fabs(A->K[i]));
+    }
+}
+
 /* The tail where one law lies on a lattice of its own, after more nodes near its frequencies as long as they help, up
- * to node `end`. HS_NO_DECAY where grids that reach A->y_want would take it further. log_most: of the tail wanted. */
-static int finish_bands(hs_mixed *A, const hs_bands *bands, int64_t end, int64_t half, double log_most)
+ * to node `half`. log_most: of the tail wanted. */
+static int finish_bands(hs_mixed *A, const hs_bands *bands, int64_t half, double log_most)
 {
     double Y = (double)A->last * A->dy, to = Y, most = (double)half * A->dy, tail;
+    int st;
     A->tail = hs_bands_tail_upper(A, bands, Y, Y);
-    if (log(A->tail) < log_most || !(most * 1e-9 < 0.01 * bands->X)) return HS_OK;
+    if (log(A->tail) < log_most) return HS_OK;
+    if (A->y_max > 0) return HS_NO_DECAY;
+    if (!(most * 1e-9 < 0.01 * bands->X)) return HS_OK;
     do {
-        to = fmin(2 * to, most);
+        to = fmin(fmax(2 * to, 1.01 * bands->X), most);
         tail = hs_bands_tail_upper(A, bands, Y, to);
     } while (to < most && log(tail) > log_most);
-    if (!(tail < 0.5 * A->tail)) return HS_OK;
-    if (to > (double)end * A->dy) {
-        if (A->y_want == 0) {
-            A->y_want = to * (1 + 1e-9);
-            A->y_had = A->y_max;
-            return HS_NO_DECAY;
-        }
-        to = (double)end * A->dy;
-    }
+    if (!(tail < 0.5 * A->tail))
+        to = fmin(1.01 * bands->X, most); /* what is left is next to other frequencies of the lattice */
     if (to > Y) {
-        int st = visit_bands(A, bands, A->last + 1, to);
-        if (st) return st;
+        if ((st = visit_bands(A, bands, A->last + 1, to))) return st;
         A->tail = hs_bands_tail_upper(A, bands, Y, (double)A->last * A->dy);
     }
+    to = (double)A->last * A->dy;
+    smooth(A, hs_bands_reach(bands, to));
+    A->tail = hs_bands_tail_upper(A, bands, Y, to);
     return HS_OK;
 }
 
@@ -245,18 +258,17 @@ static int visit_until(hs_mixed *A, double want, int64_t stop, int64_t end, int6
 }
 
 /* Nodes in blocks until the integrand has fallen by T0 + 4 nats (with `near_atoms`: until the tail is below `goal`),
- * then the tail; more where that is too large. HS_NO_DECAY if grids with a larger y_max may do better. */
+ * then the tail; more where that is too large. HS_NO_DECAY if grids for all frequencies may do better. */
 static int visit(hs_mixed *A, double goal)
 {
     const hs_law *laws = (const hs_law *)A->laws;
     double want = A->T0 + 4, rel = A->K[0] - A->c * A->eps - A->log_est, top = 0;
     double B, area;
     int64_t whole = A->step > 0 ? (A->N - 1) / 2 : A->n_nodes;
-    int64_t half = whole < A->n_nodes ? (int64_t)whole : A->n_nodes - 1, n0 = 0, end, stop = -1;
-    int tries, st, last;
+    int64_t half = whole < A->n_nodes ? (int64_t)whole : A->n_nodes - 1, n0 = 0, stop = -1;
+    int64_t end = A->y_max > 0 ? (int64_t)fmin((double)half, A->y_max / A->dy) : half;
+    int tries, st;
     hs_bands bands;
-    if ((st = mixed_reach(A, want, half, &end))) return st;
-    last = end == half || A->y_max > (double)(end + 1) * A->dy;
     if (A->near_atoms) stop = (int64_t)fmin(hs_laplace_reach(&laws[0], goal) / A->dy + 2, (double)half);
     for (tries = 0; tries < 6; tries++) {
         if ((st = visit_until(A, want, stop, end, &n0, &top))) return st;
@@ -268,16 +280,20 @@ static int visit(hs_mixed *A, double goal)
             A->tail = hs_laplace_tail_upper(&laws[0], (double)A->last * A->dy);
             return HS_OK;
         }
-        if (hs_bands_find(A, A->T0 + 8, &bands)) {
-            if (!(top < -want) && !last) return HS_NO_DECAY;
-            return finish_bands(A, &bands, end, half, -(A->T0 - 3) - rel);
-        }
+        if (A->y_max > 0 && !(top < -want)) return HS_NO_DECAY;
+        if (hs_bands_find(A, A->T0 + 8, &bands)) return finish_bands(A, &bands, half, -(A->T0 - 3) - rel);
         B = decay_lower(A, (double)A->last * A->dy, &area);
         A->tail = A->step > 0 ? exp(-B) : area;
         if ((A->step > 0 ? -B : log(area) + rel) < -(A->T0 - 3)) return HS_OK;
-        if (n0 > end) return last ? HS_OK : HS_NO_DECAY;
+        if (n0 > end) break;
         want = A->T0 + 4 + 4 * (tries + 1);
-        if (A->step == 0 && n0 > 4096 && tries > 2) return HS_OK;
+        if (A->step == 0 && n0 > 4096 && tries > 2) break;
+    }
+    if (A->y_max > 0) return HS_NO_DECAY;
+    if (A->step == 0) {
+        double Y = (double)A->last * A->dy;
+        smooth(A, Y);
+        A->tail *= exp(-HS_SMOOTH_PART * 0.5 * A->smooth * Y * Y);
     }
     return HS_OK;
 }
@@ -323,11 +339,29 @@ static void mixed_ends(const hs_mixed *A, double eps, double pm, double qm, doub
     v->upper = v->value + v->truncation + v->inner + v->rounding + (s < 0 && s >= -1 ? v->alias_left : 0);
 }
 
+/* Half of what the smoothing step may add to delta at eps, s e^{s/8} times an upper bound of the density there,
+ * relative to e^{K(c) - c eps} [theory: line.smoothed]; whole: the rounding of that factor. */
+static double smoothing_upper(const hs_mixed *A, double eps, double whole)
+{
+    double s = A->smooth, density = 0, blur = 0;
+    int64_t n;
+    if (s == 0) return 0;
+    for (n = 0; n <= A->last; n++) {
+        double y = (double)n * A->dy, mag = A->re[n] * (n ? 2 : 1);
+        double r = A->round[n] + A->node[n] + 2 * HS_U * (fabs(A->im[n]) + fabs(eps) * y);
+        density += mag * cos(A->im[n] - eps * y);
+        blur += mag * (hs_grown_upper(r) + (double)(A->last + 32) * HS_U);
+    }
+    density = (fmax(density, 0) + blur) * A->dy / (2 * HS_PI) * (1 + 1e-9);
+    return 0.5 * exp(s / 8 + A->err[0] + whole) * (s * density + HS_SMOOTH_DENSITY * A->tail);
+}
+
 static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
 {
     double c = A->c, unit = A->dy / (2 * HS_PI), sum = 0, der = 0;
     double round = 0, inner = 0, size = 0, pm = 1;
     double qm = 1, few = 0, slope = 0, err = 0;
+    double off, whole = 3 * HS_U * (fabs(A->K[0]) + fabs(c * eps));
     int64_t n;
     v->log_scale = A->K[0] - c * eps;
     for (n = 0; n <= A->last; n++) {
@@ -347,7 +381,11 @@ static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
     v->inner = unit * inner;
     v->rounding = unit * (round + (double)(A->last + 8) * HS_U * size);
     if (A->near_atoms) hs_laplace_few((const hs_law *)A->laws, eps, v->log_scale, &pm, &qm, &few, &slope, &err);
-    mixed_ends(A, eps, pm, qm, 3 * HS_U * (fabs(A->K[0]) + fabs(c * eps)), v);
+    mixed_ends(A, eps, pm, qm, whole, v);
+    off = smoothing_upper(A, eps, whole);
+    v->truncation += off;
+    v->value -= off;
+    v->lower -= 2 * off;
     v->value += few;
     v->slope += slope;
     v->rounding += err;
@@ -558,6 +596,7 @@ static int place_tilt(hs_mixed *A, int have_eps, double log_delta)
     if (A->c > 0 &&
         A->eps < bulk.mean) /* far to the left t would fall like 1/(mean - eps): the sum then cancels against S */
         A->c = fmax(A->c, A->step > 0 ? fmin(0.7 / sd, 50 / A->step) : 0.7 / sd);
+    if (A->c > 0) A->c *= A->lower;
     if (A->c > -0.5) {
         A->c = frexp(A->c, &i);
         A->c = ldexp(floor(A->c * 16777216) / 16777216, i);
@@ -567,11 +606,9 @@ static int place_tilt(hs_mixed *A, int have_eps, double log_delta)
     return A->c < 1e14 ? HS_OK : HS_NO_SADDLE;
 }
 
-/* The period, the distance of nodes, and a first y_max where grids need one. */
+/* The period and the distance of nodes. */
 static int place_nodes(hs_mixed *A)
 {
-    const hs_law *laws = (const hs_law *)A->laws;
-    int i;
     A->sd = sqrt(hs_mixed_estimate(A, A->c).var);
     hs_mixed_place(A);
     if (!(A->P > 0 && A->P < 1e14)) return HS_OUT_OF_RANGE;
@@ -582,8 +619,6 @@ static int place_nodes(hs_mixed *A)
         A->P = N * A->step;
         A->dy = 2 * HS_PI / N;
     } else A->dy = 2 * HS_PI / A->P;
-    for (i = 0; i < A->b && A->y_max == 0; i++)
-        if (laws[i].kind == HS_LAW_SUBNORMAL) A->y_max = (double)first_reach(A) * A->dy * (1 + 4 * HS_U);
     return HS_OK;
 }
 
@@ -593,7 +628,7 @@ static int tilt_laws(hs_mixed *A, double *work)
     hs_law *laws = (hs_law *)A->laws;
     const double tilts[3] = {A->c, A->s_right, A->s_left};
     int i, j, st;
-    A->places = A->var = 0;
+    A->places = A->var = A->smooth = 0;
     for (i = 0; i < A->b; i++) {
         if (hs_stopped(A->poll, 100 * hs_law_cost(&laws[i]))) return HS_INTERRUPTED;
         if ((st = hs_law_tilt(&laws[i], tilts, A->y_max, A->T0, work))) return st;
@@ -614,19 +649,26 @@ static int tilt_laws(hs_mixed *A, double *work)
 }
 
 /* Place the contour for A->eps (or log_delta), tilt the laws, visit the nodes. */
-static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *work)
+static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *work)
 {
     hs_law *laws = (hs_law *)A->laws;
     hs_value v;
     double goal;
     int st;
-    if ((st = place_tilt(A, have_eps, log_delta)) || (st = place_nodes(A)) || (st = tilt_laws(A, work))) return st;
-    goal = 0.2 * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
-    A->near_atoms =
-        A->step == 0 && A->b == 1 && laws[0].k <= 1e8 /* sums of sqrt k terms */ &&
-        hs_laplace_floor_matters(&laws[0], A->T0) &&
-        hs_laplace_tail_upper(&laws[0], A->dy * (double)A->n_nodes) < 5e-3 * goal / A->rtol; /* 1e-3 of delta: of use */
-    if ((st = visit(A, goal))) return st;
+    int i;
+    if ((st = place_tilt(A, have_eps, log_delta)) || (st = place_nodes(A))) return st;
+    for (A->y_max = 0, i = 0; i < A->b; i++)
+        if (laws[i].kind == HS_LAW_SUBNORMAL) A->y_max = first_reach(A) * A->dy;
+    for (i = 0; i < 2; i++, A->y_max = 0) {
+        if ((st = tilt_laws(A, work))) return st;
+        goal = 0.2 * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
+        A->near_atoms = A->step == 0 && A->b == 1 && laws[0].k <= 1e8 /* sums of sqrt k terms */ &&
+                        hs_laplace_floor_matters(&laws[0], A->T0) &&
+                        hs_laplace_tail_upper(&laws[0], A->dy * (double)A->n_nodes) <
+                            5e-3 * goal / A->rtol; /* 1e-3 of delta: of use */
+        if ((st = visit(A, goal)) != HS_NO_DECAY) break;
+    }
+    if (st) return st;
     moduli(A);
     if (!A->near_atoms) return HS_OK;
     mixed_at(A, A->eps, &v);
@@ -637,20 +679,10 @@ static int prepare_once(hs_mixed *A, int have_eps, double log_delta, double *wor
     return HS_OK;
 }
 
-/* Quadrature grids are made for frequencies up to y_max, which is raised until the integrand falls below it, and where
- * bands beyond are wanted: towards y_want, by the furthest of some steps from y_had for which there is a grid. */
-static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *work)
-{
-    int st = HS_NO_DECAY, it;
-    A->y_max = A->y_want = A->y_had = 0;
-    for (it = 0; it < 12 && st == HS_NO_DECAY && A->y_want == 0; it++, A->y_max *= 4)
-        st = prepare_once(A, have_eps, log_delta, work);
-    if (A->y_want == 0) return st;
-    A->y_max = A->y_want;
-    while ((st = prepare_once(A, have_eps, log_delta, work)) > HS_LOOSE && st != HS_INTERRUPTED && A->y_max > A->y_had)
-        A->y_max = A->y_max > 16 * A->y_had ? A->y_max / 8 : A->y_had;
-    return st;
-}
+/* Tilted at the saddle, a law of a bulk and rare large losses may be mostly the latter: then eps lies between the two,
+ * and delta far below the size of the line. Further down the bulk is what is left. */
+static const double LOWER = 0.7;
+static const double WIDE = 1e-7; /* relative, of an answer from which such a line is tried */
 
 int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out)
 {
@@ -675,8 +707,20 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
         out->truncation = exp(far);
         return HS_OK;
     }
+    A->lower = 1;
     if (!(st = mixed_prepare(A, 1, 0, work))) mixed_at(A, eps, &v);
     if (st == HS_INTERRUPTED) return st;
+    if (A->step == 0 && !A->near_atoms && (st || !(v.upper - v.lower < WIDE * v.upper))) {
+        hs_value w;
+        int again;
+        A->lower = LOWER;
+        if (!(again = mixed_prepare(A, 1, 0, work))) mixed_at(A, eps, &w);
+        if (again == HS_INTERRUPTED) return again;
+        if (!again && (st || w.log_scale + log(w.upper - w.lower) < v.log_scale + log(v.upper - v.lower))) {
+            v = w;
+            st = again;
+        }
+    }
     if (near == HS_LOOSE &&
         (st || !(v.value > 0) || v.log_scale + log(v.upper - v.lower) > top.log_scale + log(top.upper - top.lower))) {
         *out = top;
@@ -704,15 +748,16 @@ static int mixed_root(const hs_mixed *A, double log_delta, hs_crossing *out)
 
 /* Newton steps that place the contour anew each time, from the bulk outwards: log delta is nearly linear in the tail;
  * where that overshoots, delta is convex in e^eps, so that the tangent there falls short. Then the root on the contour
- * that is near enough.
+ * that is near enough. Some lines that do not end cost as much as a line may; more of them would not tell more.
  */
 static int chase(hs_mixed *A, double log_delta, double *work, hs_crossing *out)
 {
     double e = hs_mixed_estimate(A, 0).mean, lo = -HUGE_VAL, hi = HUGE_VAL;
     double gap, next;
+    int64_t nodes = 0;
     hs_value v;
     int it, st;
-    for (it = 0; it < 60; it++) {
+    for (it = 0; it < 60 && nodes < 2 * A->n_nodes; it++, nodes += A->last) {
         if (hs_stopped(A->poll, 0)) return HS_INTERRUPTED;
         A->eps = e;
         A->t = 1;
@@ -750,9 +795,21 @@ int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs
         *out = top;
         return HS_OK;
     }
+    A->lower = 1;
     st = mixed_prepare(A, 0, log_delta, work);
     if (st == HS_OK) st = mixed_root(A, log_delta, out);
     if (st == HS_INTERRUPTED) return st;
+    if (A->step == 0 && !A->near_atoms && (st > HS_LOOSE || out->upper - out->lower > WIDE * fabs(out->upper))) {
+        A->lower = LOWER;
+        A->t = 1;
+        again = mixed_prepare(A, 0, log_delta, work);
+        if (again == HS_OK) again = mixed_root(A, log_delta, &first);
+        if (again == HS_INTERRUPTED) return again;
+        if (again <= HS_LOOSE && (st > HS_LOOSE || first.upper - first.lower < out->upper - out->lower)) {
+            *out = first;
+            st = again;
+        } else A->lower = 1;
+    }
     if (near == HS_LOOSE && (st > HS_LOOSE || top.upper - top.lower < out->upper - out->lower)) {
         *out = top;
         return HS_LOOSE;

@@ -20,7 +20,13 @@ typedef struct {
     double T, X; /* 2 pi over its step; distance from a multiple of T beyond which nodes are left out */
 } hs_bands;
 
+/* The part of the variance of a smoothing step that bounds of nodes left out count, and the factor by which the rest
+ * of the variance lets those of a density exceed them: y^2 e^{-(1-part) s y^2/2} <= 2/(e (1-part) s). */
+#define HS_SMOOTH_PART 0.875
+#define HS_SMOOTH_DENSITY 5.9
+
 int hs_bands_find(const hs_mixed *A, double nats, hs_bands *out);
+double hs_bands_reach(const hs_bands *bands, double to);
 double hs_bands_off(const hs_bands *bands, double y);
 double hs_bands_tail_upper(const hs_mixed *A, const hs_bands *bands, double Y, double to);
 

@@ -84,7 +84,7 @@ static void begin(run *R, double T0)
     R->A.rtol = exp(-FINE + 4);
     R->A.T0 = T0;
     R->A.n_nodes = NODES;
-    R->A.t = 1;
+    R->A.t = R->A.lower = 1;
     period_of = depth_of = 1;
     side_of = 3;
 }
@@ -130,7 +130,7 @@ static int sublaplace(run *R, double m, double q, int add, double k, int panels,
 static int lay(run *R, double eps)
 {
     R->A.eps = eps;
-    return read_table(&R->A, R->laws, work, n_work) == HS_OK && prepare_once(&R->A, 1, 0, work) == HS_OK;
+    return read_table(&R->A, R->laws, work, n_work) == HS_OK && mixed_prepare(&R->A, 1, 0, work) == HS_OK;
 }
 
 /* delta(e), 1 - delta(e), delta(e) - 1 + e^e of two_atoms. */
@@ -463,19 +463,27 @@ static void phi_at(const hs_law *w, double y, double *re, double *im)
         return;
     }
     for (*re = *im = 0, j = 0; j < w->nr; j++) {
-        *re += w->r[j] * cos(y * w->xr[j]);
-        *im += w->r[j] * sin(y * w->xr[j]);
+        double c = cos(y * w->xr[j]), s = sin(y * w->xr[j]), fall;
+        if (w->kind != HS_LAW_SUBNORMAL || !w->ri) {
+            *re += w->r[j] * c;
+            *im += w->r[j] * s;
+            continue;
+        }
+        fall = exp(-y * w->xi[j]);
+        *re += fall * (w->r[j] * c - w->ri[j] * s) - w->r[j];
+        *im += fall * (w->r[j] * s + w->ri[j] * c) - w->ri[j];
     }
+    if (w->kind == HS_LAW_SUBNORMAL && w->ri) *re += 1;
 }
 
-static int tilted(run *R, hs_law *w, double *scratch, double c, double y_max, double T0)
+static int tilted(run *R, hs_law *w, double *scratch, double c, double T0)
 {
     double tilts[3] = {c, 1.2 * c, 0.8 * c};
     R->A.n_nodes = NODES;
     if (read_table(&R->A, R->laws, work, n_work)) return 0;
     *w = R->laws[0];
     w->k = 1;
-    return hs_law_tilt(w, tilts, y_max, T0, scratch) == HS_OK;
+    return hs_law_tilt(w, tilts, 0, T0, scratch) == HS_OK;
 }
 
 static double distance(const hs_law *a, const hs_law *b, double y)
@@ -520,6 +528,32 @@ static void panels(run *R, double *scratch)
     (void)scratch;
 }
 
+/* What rounding does to the nodes of a block, against the same points in long double [theory: rounding.blocks]. */
+static void nodes_of(const hs_law *w, const char *name)
+{
+    double re[HS_LAW_BLOCK] = {0}, im[HS_LAW_BLOCK] = {0};
+    double round[HS_LAW_BLOCK] = {0}, node[HS_LAW_BLOCK] = {0};
+    double dy = log_between(1e-3, 0.3);
+    long n0 = HS_LAW_BLOCK * (long)between(0, 40), n, j;
+    hs_law_nodes(w, dy, n0, HS_LAW_BLOCK, re, im, round, node);
+    for (n = 1; n < HS_LAW_BLOCK; n += 5) {
+        long double y = (double)(n0 + n) * dy, x = 0, v = 0, X;
+        for (j = 0; j < w->nr; j++) {
+            int path = w->kind == HS_LAW_SUBNORMAL && w->ri;
+            long double r = w->r[j], s = path ? w->ri[j] : 0, turn = y * w->xr[j];
+            long double fall = path ? expm1l(-y * w->xi[j]) : 0, half = sinl(0.5L * turn);
+            long double a = fall - 2 * half * half * (1 + fall), b = (1 + fall) * sinl(turn);
+            x += r * a - s * b;
+            v += r * b + s * a;
+        }
+        if (w->add) v = -v;
+        X = 2 * x + x * x + v * v;
+        X = re[n] - (X > -0.5L ? 0.5L * log1pl(X) : logl(hypotl(1 + x, v)));
+        v = remainderl(im[n] - atan2l(v, 1 + x), 2 * acosl(-1));
+        if (round[n] < 0.01) term(name, (double)hypotl(X, v), round[n], 1e-18 * (double)y);
+    }
+}
+
 /* A log-concave table cut near: K, phi. */
 static void tables(run *R, double *scratch)
 {
@@ -530,7 +564,8 @@ static void tables(run *R, double *scratch)
     begin(&fine, FINE);
     discrete(R, sigma, 1, reach);
     discrete(&fine, sigma, 1, 13);
-    if (!tilted(R, &w, scratch, c, 0, FINE) || !tilted(&fine, &v, scratch + 2 * ROOM, c, 0, FINE)) return;
+    if (!tilted(R, &w, scratch, c, FINE) || !tilted(&fine, &v, scratch + 2 * ROOM, c, FINE)) return;
+    nodes_of(&v, "table-nodes");
     if (w.err < 0.5) term("table-k", fabs(w.log_m - v.log_m), w.err, v.err);
     if (w.ref == v.ref) term("table-phi", distance(&w, &v, y), w.quad, 1e-12);
 }
@@ -597,7 +632,7 @@ static void far(run *R, double *scratch, int kind)
     if (kind == 0) discrete(R, sigma, 1, 12);
     if (kind == 1) row(R, HS_LAW_LAPLACE, 1, m, 1, 0, 0, 0);
     if (kind == 2 && !sublaplace(R, m, log_between(0.05, 0.9), uniform() < 0.5, 1, 20, 30)) return;
-    if (!tilted(R, &w, scratch, c, 0, FINE)) return;
+    if (!tilted(R, &w, scratch, c, FINE)) return;
     for (i = 0; i < 40; i++) {
         double at = kind ? y + i * 0.2 / m : y + (HS_PI - y) * i / 39;
         phi_at(&w, at, &re, &im);
@@ -623,7 +658,7 @@ static void spaced(run *R, double *scratch)
     int i;
     begin(R, FINE);
     off_lattice(R, sigma, 1);
-    if (!tilted(R, &w, scratch, c, 0, FINE)) return;
+    if (!tilted(R, &w, scratch, c, FINE)) return;
     x = fmin(x, HS_PI / s);
     for (i = 0; i < 40; i++) {
         phi_at(&w, x + (HS_PI / s - x) * i / 39 + (i % 5) * 2 * HS_PI / s, &re, &im);
@@ -685,23 +720,50 @@ static void not_visited(run *R)
         for (i = 0; i < HS_LAW_BLOCK; i++) {
             double y = (double)(n + i) * R->A.dy;
             if (n + i <= R->A.last && R->A.re[n + i] > 0) continue;
-            if (round[i] < 1e-3) sum += exp(re[i]) * R->A.dy / HS_PI / (y * y);
+            if (round[i] < 1e-3) sum += exp(re[i] - 0.5 * R->A.smooth * y * y) * R->A.dy / HS_PI / (y * y);
         }
     }
     term("bands-visit", sum, R->A.tail, 1e-6 * sum);
 }
 
-/* The variance of a law's points under its tilted masses. */
+/* A line that ends early, so that a normal step smooths it: two atoms and a little noise, against the closed form
+ * [theory: line.smoothed]. */
+static void smoothed(run *R)
+{
+    double e0 = log_between(0.2, 2), k = ceil(log_between(0.3, 8)), m = log_between(1e-4, 3e-2);
+    double eps = between(0, 1.2) * k * e0;
+    long double truth = 0, scale, p = 1 / (1 + expl(-e0));
+    hs_value v;
+    int j;
+    begin(R, FINE);
+    two_atoms(R, e0, k, m);
+    R->A.n_nodes = (long)log_between(256, 16384);
+    R->A.lower = between(0.6, 1);
+    if (uniform() < 0.3) eps = (2 * floor(between(0, 0.5 * k) + 1) - k) * e0 + 0.5 * m * m;
+    if (read_table(&R->A, R->laws, work, n_work) || !lay(R, eps) || !(R->A.smooth > 0)) return;
+    mixed_at(&R->A, eps, &v);
+    for (j = 0; j <= (int)k; j++) {
+        long double x = eps - (2 * j - k) * e0, mass = powl(p, j) * powl(1 - p, k - j), r = sqrtl(0.5L);
+        mass *= expl(lgammal(k + 1) - lgammal(j + 1.0L) - lgammal(k - j + 1));
+        truth += mass * 0.5L * (erfcl(r * (x / m - 0.5L * m)) - expl(x) * erfcl(r * (x / m + 0.5L * m)));
+    }
+    scale = expl(-(long double)v.log_scale);
+    term("smoothed", (double)fabsl(v.value - truth * scale), fmax(v.upper - v.value, v.value - v.lower),
+         1e-17 * (double)scale);
+}
+
+/* The variance of the loss on the grid of the real line under its tilted masses. */
 static double spread(const hs_law *w)
 {
     long double mean = 0, square = 0;
     int64_t i;
-    for (i = 0; i < w->nr; i++) mean += (long double)w->r[i] * w->xr[i];
-    for (i = 0; i < w->nr; i++) square += w->r[i] * (w->xr[i] - mean) * (w->xr[i] - mean);
+    const hs_grid *G = &w->grid;
+    for (i = 0; i < G->n; i++) mean += (long double)G->r[i] * G->l[i];
+    for (i = 0; i < G->n; i++) square += G->r[i] * (G->l[i] - mean) * (G->l[i] - mean);
     return (double)square;
 }
 
-/* The grid of a sampled Gaussian step made for a few nats: K, phi up to y_max and the variance. */
+/* The grid and the path of a sampled Gaussian step made for a few nats: K, phi and the variance. */
 static void subnormal(run *R, double *scratch)
 {
     static run fine;
@@ -713,7 +775,8 @@ static void subnormal(run *R, double *scratch)
     begin(&fine, FINE);
     row(R, HS_LAW_SUBNORMAL, 1, m, q, add, 0, 0);
     row(&fine, HS_LAW_SUBNORMAL, 1, m, q, add, 0, 0);
-    if (!tilted(R, &w, scratch, c, y, T0) || !tilted(&fine, &v, scratch + HS_GRID_WORK, c, 1.1 * y, FINE)) return;
+    if (!tilted(R, &w, scratch, c, T0) || !tilted(&fine, &v, scratch + HS_GRID_WORK, c, FINE)) return;
+    nodes_of(&v, "path-nodes");
     term("subnormal-k", fabs(w.log_m - v.log_m), w.err, v.err);
     for (i = 0; i < 4; i++) worst = fmax(worst, distance(&w, &v, y * (1 - 0.1 * i)));
     term("subnormal-phi", worst, w.quad, v.quad + 1e-12);
@@ -759,6 +822,7 @@ int main(int argc, char **argv)
     for (i = 0; i < cases(200); i++) {
         spaced(R, scratch);
         left_out(R);
+        smoothed(R);
         not_visited(R);
     }
     free(work);
@@ -771,12 +835,15 @@ int main(int argc, char **argv)
     median("variance", 100, 4, 2);
     median("far-logconcave", 20, 2000, 2);
     median("far-spaced", 60, 3, 1.5);
+    median("smoothed", 40, 30, 3);
     median("bands-tail", 60, 30, 8);
     median("bands-tail-near", 30, 15, 5);
     median("bands-visit", 30, 30, 8);
     median("far-laplace", 40, 1.1, 1.01);
     median("far-sublaplace", 8, 2, 1.1);
     median("far-subnormal", 400, 1.2, 1.02);
+    median("path-nodes", 400, 2500, 600);
+    median("table-nodes", 400, 2500, 400);
     median("subnormal-k", 60, 20000, 100);
     median("subnormal-phi", 40, 10000, 400);
     median("mixed-right", 100, 10, 3);
