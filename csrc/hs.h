@@ -136,15 +136,16 @@ int hs_hyperbola_delta(const hs_run *run, double eps, double log_tol, double *wo
 int hs_hyperbola_eps(const hs_run *run, double log_delta, double log_tol, double *work, int64_t n_work,
                      hs_crossing *out);
 
-/* crowd.c: moments of the shifts m of many steps of one sampling rate, in boxes of an eighth of an octave: for box and
- * degree j < HS_CROWD_MOMENTS the sum of k round(2^50 T_j(x)), x = -1..1 over the box, as two words, the lower one
- * first. sums: HS_CROWD_BOXES HS_CROWD_MOMENTS pairs; add: those of n steps are added (sign 1) or taken away (-1), k =
- * NULL for ones; HS_BAD_ARGUMENT, with nothing changed, for an m outside 2^HS_CROWD_LOWEST .. 2^(HS_CROWD_LOWEST +
- * HS_CROWD_BOXES/8) or a k outside 1..2^41. read: the moments over 2^50, within 3u. join: sums += sign * others. */
-enum { HS_CROWD_MOMENTS = 16, HS_CROWD_BOXES = 328, HS_CROWD_LOWEST = -30 };
-int hs_crowd_add(int64_t n, const double *m, const int64_t *k, int sign, uint64_t *sums);
-int hs_crowd_join(int sign, const uint64_t *others, uint64_t *sums);
-int hs_crowd_read(const uint64_t *sums, double *moments);
+/* step_moments.c: moments of the shifts m of many steps of one sampling rate, in boxes of an eighth of an octave: for
+ * box and degree j < HS_STEP_MOMENTS the sum of k round(2^50 T_j(x)), x = -1..1 over the box, as two words, the lower
+ * one first. `sums` holds HS_STEP_BOXES HS_STEP_MOMENTS pairs. add: those of n steps are added (sign 1) or taken away
+ * (-1), k = NULL for ones; HS_BAD_ARGUMENT, with nothing changed, for an m outside 2^HS_STEP_LOWEST ..
+ * 2^(HS_STEP_LOWEST + HS_STEP_BOXES/8) or a k outside 1..2^41. read: the moments over 2^50, within 3u. join: sums +=
+ * sign * others. */
+enum { HS_STEP_MOMENTS = 16, HS_STEP_BOXES = 328, HS_STEP_LOWEST = -30 };
+int hs_step_moments_add(int64_t n, const double *m, const int64_t *k, int sign, uint64_t *sums);
+int hs_step_moments_join(int sign, const uint64_t *others, uint64_t *sums);
+int hs_step_moments_read(const uint64_t *sums, double *moments);
 
 /* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the
  * first block; rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE

@@ -228,7 +228,7 @@ def test_many_distinct_steps_are_not_added_up_again(tmp_path):
             memory.step(step, 100)
         for accountant in (one, other):
             assert isinstance(accountant.run, RecordedRun) and accountant.run == memory.run
-            assert accountant.run.crowd("add_remove") == memory.run.crowd("add_remove")
+            assert accountant.run.step_moments("add_remove") == memory.run.step_moments("add_remove")
             assert accountant.epsilon(1e-6) == memory.epsilon(1e-6)
             assert accountant.steps_left(steps[0]) == memory.steps_left(steps[0]) > 0
         before = one.run

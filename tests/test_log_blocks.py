@@ -185,7 +185,7 @@ def test_millions_of_steps_become_moments(small, tmp_path, capsys):
     run = logs.scan(io.BytesIO(text.encode()), "log", listed=False).run
     listed = hs.read_log(io.BytesIO(text.encode()))
     assert not run.listed and listed.listed and run.steps == listed.steps
-    assert run.crowd("add_remove") == listed.crowd("add_remove")
+    assert run.step_moments("add_remove") == listed.step_moments("add_remove")
     assert logs.scan(io.BytesIO(text.encode()), "log", adjacency="replace_one", listed=False).run.listed
     path = tmp_path / "log.csv"
     path.write_text(text)
@@ -197,7 +197,7 @@ def test_millions_of_steps_become_moments(small, tmp_path, capsys):
 
 def test_moments_of_too_many_rates_are_refused(small, monkeypatch):
     monkeypatch.setattr(tally, "RATES_MAX", 2)
-    monkeypatch.setattr("hockeystick.crowd.RATES_MAX", 2)
+    monkeypatch.setattr("hockeystick.compression.RATES_MAX", 2)
     lines = [f"{1 + i / 64},{0.01 if i < 200 else 0.02 + i / 1000}\n" for i in range(300)]
     text = "sigma,q\n" + "".join(lines)
     with pytest.raises(hs.DomainError, match="moments are kept, of at most 2 sampling rates"):

@@ -137,7 +137,7 @@ def test_who_changes_a_file_is_told_what_to_run():
 BELOW = {
     "what": {"_core", "arguments", "bound", "outward", "scratch", "what"},
     "grid": {"_core", "bound", "grid", "outward", "threads", "what"},
-    "routes": {"_core", "answers", "arguments", "bound", "crowd", "grid", "outward", "routes", "scratch"}
+    "routes": {"_core", "answers", "arguments", "bound", "compression", "grid", "outward", "routes", "scratch"}
     | {"threads", "what"},
     "judge": {"arguments", "bound", "judge", "what"},
 }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick import crowd, recorded
+from hockeystick import compression, recorded
 
 SGD = hs.poisson_subsampled(hs.gaussian(1.0), 0.01)
 
@@ -252,7 +252,9 @@ def test_moments_that_are_none(spoil):
 
 
 def test_too_many_rates():
-    steps = [hs.poisson_subsampled(hs.gaussian(1.0), x) for x in np.linspace(0.01, 0.02, crowd.RATES_MAX + 1).tolist()]
+    steps = [
+        hs.poisson_subsampled(hs.gaussian(1.0), x) for x in np.linspace(0.01, 0.02, compression.RATES_MAX + 1).tolist()
+    ]
     accountant = recorder(steps)
     assert accountant.steps == len(steps) and not isinstance(accountant.run, recorded.RecordedRun)
     with pytest.raises(hs.DomainError, match="state_dict"):

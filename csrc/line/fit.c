@@ -18,7 +18,7 @@
  * Error claim. Sums of positive terms, powers and exponentials of them: SLACK pays for their rounding, 60 operations
  *   each.
  *
- * What it does not do: choose boxes and ellipses, or bound a weight (crowd.py).
+ * What it does not do: choose boxes and ellipses, or bound a weight (compression.py).
  */
 #include "line/fit.h"
 #include "line/line.h"

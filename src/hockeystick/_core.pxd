@@ -107,12 +107,12 @@ cdef extern from "hs.h" nogil:
     int hs_convolve_norms(int64_t n, double *x, double scale, double *norm2, double *norm1)
     int hs_convolve_tail(int64_t n, const double *r, int64_t j_lo, double dx, double t, double log_scale,
                          int64_t n_keep, double *mass, double *delta)
-    # crowd.c
+    # step_moments.c
     enum:
-        HS_CROWD_MOMENTS, HS_CROWD_BOXES, HS_CROWD_LOWEST
-    int hs_crowd_add(int64_t n, const double *m, const int64_t *k, int sign, uint64_t *sums)
-    int hs_crowd_join(int sign, const uint64_t *others, uint64_t *sums)
-    int hs_crowd_read(const uint64_t *sums, double *moments)
+        HS_STEP_MOMENTS, HS_STEP_BOXES, HS_STEP_LOWEST
+    int hs_step_moments_add(int64_t n, const double *m, const int64_t *k, int sign, uint64_t *sums)
+    int hs_step_moments_join(int sign, const uint64_t *others, uint64_t *sums)
+    int hs_step_moments_read(const uint64_t *sums, double *moments)
     # individual.c
     ctypedef struct hs_charge:
         const void *norms

@@ -363,12 +363,12 @@ def contour_work(int b, int n_threads=1):
 
 include "_core_grids.pxi"
 
-# crowd.c
+# step_moments.c
 
-CROWD_LOWEST, CROWD_BOXES, CROWD_MOMENTS = HS_CROWD_LOWEST, HS_CROWD_BOXES, HS_CROWD_MOMENTS
+STEP_LOWEST, STEP_BOXES, STEP_MOMENTS = HS_STEP_LOWEST, HS_STEP_BOXES, HS_STEP_MOMENTS
 
 
-def crowd_add(const double[::1] m, const int64_t[::1] k, int sign, uint64_t[:, :, ::1] sums):
+def step_moments_add(const double[::1] m, const int64_t[::1] k, int sign, uint64_t[:, :, ::1] sums):
     """Add the moments of steps of one rate to `sums`, or with sign -1 take them away; k may be None, for ones: hs.h."""
     cdef const int64_t *counts = NULL
     cdef int64_t n = m.shape[0]
@@ -381,29 +381,29 @@ def crowd_add(const double[::1] m, const int64_t[::1] k, int sign, uint64_t[:, :
     if k is not None:
         counts = &k[0]
     with nogil:
-        status = hs_crowd_add(n, &m[0], counts, sign, &sums[0, 0, 0])
-    check(status, "crowd")
+        status = hs_step_moments_add(n, &m[0], counts, sign, &sums[0, 0, 0])
+    check(status, "moments")
 
 
-def crowd_join(int sign, const uint64_t[:, :, ::1] others, uint64_t[:, :, ::1] sums):
+def step_moments_join(int sign, const uint64_t[:, :, ::1] others, uint64_t[:, :, ::1] sums):
     """Add others to sums, or with sign -1 take them away."""
     _moments(others)
     _moments(sums)
-    check(hs_crowd_join(sign, &others[0, 0, 0], &sums[0, 0, 0]), "crowd")
+    check(hs_step_moments_join(sign, &others[0, 0, 0], &sums[0, 0, 0]), "moments")
 
 
-def crowd_read(const uint64_t[:, :, ::1] sums):
+def step_moments_read(const uint64_t[:, :, ::1] sums):
     """The moments as doubles, [boxes, degrees]; see hs.h."""
-    out = np.empty((HS_CROWD_BOXES, HS_CROWD_MOMENTS))
+    out = np.empty((HS_STEP_BOXES, HS_STEP_MOMENTS))
     cdef double[:, ::1] moments = out
     _moments(sums)
-    check(hs_crowd_read(&sums[0, 0, 0], &moments[0, 0]), "crowd")
+    check(hs_step_moments_read(&sums[0, 0, 0], &moments[0, 0]), "moments")
     return out
 
 
 cdef int _moments(const uint64_t[:, :, ::1] sums) except -1:
-    lengths(HS_CROWD_BOXES, sums.shape[0], HS_CROWD_BOXES)
-    lengths(HS_CROWD_MOMENTS, sums.shape[1], HS_CROWD_MOMENTS)
+    lengths(HS_STEP_BOXES, sums.shape[0], HS_STEP_BOXES)
+    lengths(HS_STEP_MOMENTS, sums.shape[1], HS_STEP_MOMENTS)
     lengths(2, sums.shape[2], 2)
     return 0
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 from . import query
 from .arguments import one_of, respelled
 from .bound import Bound, DomainError, LimitError
-from .crowd import FEWEST, RATES_MAX, Crowd
+from .compression import FEWEST, RATES_MAX, StepMoments
 from .recorded import RecordedRun, gather, joined, moments_of, takes
 from .routes.kept import Lines
 from .serial import brief
@@ -112,11 +112,11 @@ class Accountant(Recorder):
     __slots__ = (
         "_base",
         "_counts",
-        "_crowd",
         "_given",
         "_ledger",
         "_lines",
         "_lock",
+        "_moments",
         "_run",
         "_sync",
         "adjacency",
@@ -136,9 +136,9 @@ class Accountant(Recorder):
     ) -> None:
         self._counts: dict[Mechanism, int] = {}
         self._run: Run | None = None  # of these counts, or None; both change under the lock only
-        self._crowd: Crowd | Literal[False] | None = None  # of the counts; None: not made, False: there is none
-        self._base: Crowd | None = None  # moments of steps that are not in the counts; never changed
-        self._lines: Lines | None = None  # that know every step of the crowd
+        self._moments: StepMoments | Literal[False] | None = None  # of the counts; None: not made, False: there is none
+        self._base: StepMoments | None = None  # moments of steps that are not in the counts; never changed
+        self._lines: Lines | None = None  # that know every one of these steps
         self._given: Callable[[], Run | None] | None = None  # the last run that shares both, while it lives
         self._lock = threading.Lock()
         self._ledger: StepLedger | None = None
@@ -246,10 +246,10 @@ class Accountant(Recorder):
         """Take new counts."""
         more = [(step, n - before) for step, n in new.items() if n > (before := self._counts.get(step, 0))]
         self._run = None
-        crowd, lines = self._apart(), self._lines
-        self._crowd = self._lines = None  # until the counts have the steps; after an interrupt made again
+        moments, lines = self._apart(), self._lines
+        self._moments = self._lines = None  # until the counts have the steps; after an interrupt made again
         self._counts.update(new)
-        self._crowd = (gather(crowd, more, lines) and crowd) if crowd else crowd
+        self._moments = (gather(moments, more, lines) and moments) if moments else moments
         self._lines = lines
 
     def _admitted(self, parts: tuple[tuple[Mechanism, int], ...], times: int) -> dict[Mechanism, int]:
@@ -316,25 +316,25 @@ class Accountant(Recorder):
                 step, n, held = next(part for part in have if part[1] > part[2])
                 raise DomainError(f"{brief(step)} was recorded {held} times: {n} cannot be taken back")
             base = joined([(self._base, 1), (moments_of(rest), -1)]) if rest.parts and self._base else self._base
-            crowd = joined([(self._crowd, 1), (moments_of(less), -times)]) if self._crowd else None
+            moments = joined([(self._moments, 1), (moments_of(less), -times)]) if self._moments else None
             counts = dict(self._counts)
             for step, _, held in have:
                 if counts.get(step) == held:
                     del counts[step]
                 elif held:
                     counts[step] -= held
-            self._replace(counts, base, crowd)
+            self._replace(counts, base, moments)
 
     def _change_moments(self, run: Run, times: int) -> None:
         """Add a run that is known by its moments, or take it away, so many times."""
         if self._ledger is not None:
             raise DomainError(f"{self._ledger.path} is a ledger of a list of steps, and takes no moments")
         with self._lock:
-            base = joined([(self._base or Crowd(), 1), (moments_of(run), times)])
-            crowd = joined([(base, 1), (moments_of(Run(tuple(self._counts.items()))), 1)])
+            base = joined([(self._base or StepMoments(), 1), (moments_of(run), times)])
+            moments = joined([(base, 1), (moments_of(Run(tuple(self._counts.items()))), 1)])
             if self.limit is not None and times > 0:
-                self._require(RecordedRun({}, crowd, crowd), run, times)
-            self._replace(dict(self._counts), base, crowd)
+                self._require(RecordedRun({}, moments, moments), run, times)
+            self._replace(dict(self._counts), base, moments)
 
     def _target(self, eps: float | None, delta: float | None, options: Asked) -> Target:
         """What is not to be exceeded: (eps, delta), or the limit where neither is given."""
@@ -449,9 +449,9 @@ class Accountant(Recorder):
     def _known(self) -> Run:
         """The run of the counts."""
         if self._run is None:
-            crowd = self._gathered()
-            if crowd:
-                self._run = RecordedRun(self._counts, crowd, self._base)
+            moments = self._gathered()
+            if moments:
+                self._run = RecordedRun(self._counts, moments, self._base)
                 self._given = weakref.ref(self._run)
             else:
                 self._run = Run(tuple(self._counts.items()))
@@ -464,21 +464,21 @@ class Accountant(Recorder):
         self._lines = self._lines or Lines(run.steps)
         return run.kept_by(self._lines)
 
-    def _gathered(self) -> Crowd | None:
+    def _gathered(self) -> StepMoments | None:
         """The moments of the counts, where these are many and all have some."""
-        if self._crowd is None and (self._base or len(self._counts) >= FEWEST):
-            crowd = self._base.copy() if self._base else Crowd()
-            self._crowd = gather(crowd, self._counts.items()) and crowd
-        return self._crowd or None
+        if self._moments is None and (self._base or len(self._counts) >= FEWEST):
+            moments = self._base.copy() if self._base else StepMoments()
+            self._moments = gather(moments, self._counts.items()) and moments
+        return self._moments or None
 
-    def _apart(self) -> Crowd | Literal[False] | None:
+    def _apart(self) -> StepMoments | Literal[False] | None:
         """The moments, which may be changed now, as may the counts: a run that was handed out and is still in use keeps
         those that it has."""
         if self._given and self._given() is not None:
             self._counts = dict(self._counts)
-            self._crowd = self._crowd and self._crowd.copy()
+            self._moments = self._moments and self._moments.copy()
         self._given = None
-        return self._crowd
+        return self._moments
 
     @property
     def steps(self) -> int:
@@ -564,11 +564,13 @@ class Accountant(Recorder):
             else:
                 self._replace({}, moments_of(run))
 
-    def _replace(self, counts: dict[Mechanism, int], base: Crowd | None, crowd: Crowd | None = None) -> None:
-        """Keep these counts and moments instead, under the lock; crowd: the moments of both, where they are made."""
-        self._run = self._given = self._lines = self._crowd = None
+    def _replace(
+        self, counts: dict[Mechanism, int], base: StepMoments | None, moments: StepMoments | None = None
+    ) -> None:
+        """Keep these counts and moments instead, under the lock; moments: the moments of both, where they are made."""
+        self._run = self._given = self._lines = self._moments = None
         self._counts, self._base = counts, base if base and base.sums else None
-        self._crowd = crowd if self._base or len(counts) >= FEWEST else None
+        self._moments = moments if self._base or len(counts) >= FEWEST else None
 
     def compact_state_dict(self) -> dict[str, Any]:
         """The moments of what was recorded, of a size that does not grow with the number of steps.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .bound import DomainError
-from .crowd import Crowd
+from .compression import StepMoments
 from .what.mechanism import K_MAX, Q_MIN, SIGMA_RANGE, Mechanism, Run, gaussian, poisson_subsampled, positive
 from .what.pair import GaussianSteps, in_order, sorted_by
 
@@ -94,14 +94,14 @@ def _of_chunks(chunks: Iterator[ArrayLike], q: ArrayLike, count: ArrayLike, sens
 
     if np.ndim(q) or np.ndim(count):
         raise DomainError("of an iterator of arrays of sigma, q and count must be one number each")
-    crowd = Crowd()
+    moments = StepMoments()
     for chunk in chunks:
         for first in range(0, np.size(chunk), CHUNK):
             part = compose_arrays(np.asarray(chunk)[first : first + CHUNK], q, count, sensitivity=sensitivity)
-            moments = part.crowd("add_remove") if isinstance(part, ColumnsRun) else None
-            assert moments is not None  # of one rate
-            crowd.join(moments)
-    return RecordedRun({}, crowd, crowd)
+            own = part.step_moments("add_remove") if isinstance(part, ColumnsRun) else None
+            assert own is not None  # of one rate
+            moments.join(own)
+    return RecordedRun({}, moments, moments)
 
 
 def _reals(name: str, given: Any) -> NDArray[np.float64]:
@@ -147,7 +147,7 @@ class Gathered(Run):
         """The merged steps as arrays of (m, q, k)."""
         raise NotImplementedError
 
-    def crowd(self, adjacency: str) -> Crowd | None:
+    def step_moments(self, adjacency: str) -> StepMoments | None:
         """The moments of all steps; None where they have too many rates."""
         raise NotImplementedError
 
@@ -246,18 +246,18 @@ class ColumnsRun(Gathered):
         size = self.columns[0].size
         return size if size > CHUNK else self.merged()[0].size
 
-    def crowd(self, adjacency: str) -> Crowd | None:
+    def step_moments(self, adjacency: str) -> StepMoments | None:
         """The moments of all steps, from the columns as they are."""
-        crowd = Crowd()
+        moments = StepMoments()
         sigma, q, count = self.columns
         times = 2 if adjacency == "replace_one" else 1
         for first in range(0, sigma.size, CHUNK):
             part = slice(first, first + CHUNK)
             m = times * (self.sensitivity / sigma[part])
             k = count[part] if count.ndim else None if count == 1 else np.full(m.size, count)
-            if not crowd.add_many(m, q[part] if q.ndim else q, k):
+            if not moments.add_many(m, q[part] if q.ndim else q, k):
                 return None
-        return crowd
+        return moments
 
 
 def _times(count: NDArray[np.int64], k: int) -> NDArray[np.int64]:

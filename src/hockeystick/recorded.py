@@ -10,7 +10,7 @@ import numpy as np
 from . import _core
 from .arrays import Gathered
 from .bound import AccuracyError, DomainError
-from .crowd import RATES_MAX, Crowd
+from .compression import RATES_MAX, StepMoments
 from .serial import brief
 from .what.mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, compose
 from .what.pair import GaussianSteps, gaussian_steps
@@ -29,7 +29,7 @@ OCTAVE = 8
 """Boxes to the octave: twice a shift lies so many boxes further on, at the same place."""
 
 MOST = 1 << 62
-"""Most steps of a crowd, whose sums are then exact (csrc/crowd.c)."""
+"""Most steps of such moments, whose sums are then exact (csrc/step_moments.c)."""
 
 
 def row_of(step: Mechanism) -> tuple[float, float] | None:
@@ -38,43 +38,43 @@ def row_of(step: Mechanism) -> tuple[float, float] | None:
     return as_gaussian(step, "add_remove") if isinstance(base, Gaussian) else None
 
 
-def takes(crowd: Crowd, step: Mechanism) -> bool:
+def takes(moments: StepMoments, step: Mechanism) -> bool:
     """Whether the moments may take a step."""
     row = row_of(step)
-    return row is not None and (row[1] in crowd.sums or len(crowd.sums) < RATES_MAX)
+    return row is not None and (row[1] in moments.sums or len(moments.sums) < RATES_MAX)
 
 
-def gather(crowd: Crowd, parts, lines: Lines | None = None) -> bool:
+def gather(moments: StepMoments, parts, lines: Lines | None = None) -> bool:
     """Add the moments of every (step, n), and record it for the lines; False, with some of them added, where one has
     none."""
     for step, n in parts:
         row = row_of(step)
-        if row is None or not crowd.add_step(*row, n):
+        if row is None or not moments.add_step(*row, n):
             return False
         if lines:
             lines.record(*row, n)
     return True
 
 
-def moments_of(run: Run) -> Crowd:
+def moments_of(run: Run) -> StepMoments:
     """The moments of a run, not to be changed, or a DomainError."""
-    crowd: Crowd | None = run.crowd("add_remove") if isinstance(run, Gathered) else Crowd()
-    if crowd is None or not (isinstance(run, Gathered) or gather(crowd, run.parts)):
+    moments: StepMoments | None = run.step_moments("add_remove") if isinstance(run, Gathered) else StepMoments()
+    if moments is None or not (isinstance(run, Gathered) or gather(moments, run.parts)):
         raise DomainError(
             f"moments are those of at most {RATES_MAX} rates of Gaussian steps, got {brief(run)}: see state_dict"
         )
-    return crowd
+    return moments
 
 
-def joined(crowds: Iterable[tuple[Crowd, int]]) -> Crowd:
+def joined(parts: Iterable[tuple[StepMoments, int]]) -> StepMoments:
     """Each of the moments so many times, or, where that is negative, taken away, in whole numbers; a DomainError where
     there are too many, or where they cannot have been in what they are taken from."""
-    both, total = Crowd(), 0
-    for crowd, times in crowds:
-        total += times * sum(crowd.counts().values())
+    both, total = StepMoments(), 0
+    for moments, times in parts:
+        total += times * sum(moments.counts().values())
         if total > MOST:
             raise DomainError(f"moments are those of at most {MOST:.2g} steps, got {total:.6g}")
-        both.join(crowd, times)
+        both.join(moments, times)
     both.sums = {q: sums for q, sums in both.sums.items() if sums.any()}
     if len(both.sums) > RATES_MAX:
         raise DomainError(f"moments are those of at most {RATES_MAX} sampling rates, got {len(both.sums)}")
@@ -88,25 +88,25 @@ class RecordedRun(Gathered):
     """Counts and moments of an accountant, neither copied nor ever changed; `base` are those of steps that are not in
     the counts."""
 
-    __slots__ = ("__weakref__", "_base", "_counts", "_crowd", "_more", "_shared", "lines", "place", "total")
+    __slots__ = ("__weakref__", "_base", "_counts", "_moments", "_more", "_shared", "lines", "place", "total")
 
     def __init__(
-        self, counts: dict[Mechanism, int], crowd: Crowd, base: Crowd | None, more: tuple[Run, ...] = ()
+        self, counts: dict[Mechanism, int], moments: StepMoments, base: StepMoments | None, more: tuple[Run, ...] = ()
     ) -> None:
-        self._counts, self._crowd, self._base, self._more = counts, crowd, base, more
+        self._counts, self._moments, self._base, self._more = counts, moments, base, more
         self._shared: RecordedRun | None = None  # while it lives, the accountant leaves the counts alone
         self.lines: Lines | None = None  # of the accountant, which had recorded so much then:
         self.place, self.total = 0, 0.0
         self._cache = {"unsettled": False}
 
     def __reduce__(self):
-        return RecordedRun, (self._counts, self._crowd, self._base, self._more)
+        return RecordedRun, (self._counts, self._moments, self._base, self._more)
 
     @staticmethod
     def joined(runs: Iterable[tuple[Run, int]]) -> RecordedRun:
         """Runs, some of which are known by their moments alone, each so many times, as one that is."""
-        crowd = joined((moments_of(run), times) for run, times in runs)
-        return RecordedRun({}, crowd, crowd)
+        moments = joined((moments_of(run), times) for run, times in runs)
+        return RecordedRun({}, moments, moments)
 
     def _repeat(self, k: int) -> Run:
         return super()._repeat(k) if self.listed else self.joined([(self, k)])
@@ -115,16 +115,16 @@ class RecordedRun(Gathered):
         """With more steps on top; their moments are added, if they have any."""
         if not isinstance(other, Run | Mechanism) or (isinstance(other, Run) and not other.listed):
             return super().__add__(other)
-        more, crowd = compose(other), self._crowd.copy()
-        if gather(crowd, more.parts):
-            both = RecordedRun(self._counts, crowd, self._base, (*self._more, more))
+        more, moments = compose(other), self._moments.copy()
+        if gather(moments, more.parts):
+            both = RecordedRun(self._counts, moments, self._base, (*self._more, more))
             both._shared, both.lines = self, self.lines
             return both
         return super().__add__(other)
 
     def kept_by(self, lines: Lines) -> RecordedRun:
         """The same run, of which an accountant's lines know every step and no more."""
-        own = RecordedRun(self._counts, self._crowd, self._base)
+        own = RecordedRun(self._counts, self._moments, self._base)
         own._shared, own._cache = self, self._cache
         own.lines, own.place, own.total = lines, lines.place, lines.total
         return own
@@ -161,16 +161,16 @@ class RecordedRun(Gathered):
     @property
     def steps(self) -> int:
         """Total number of steps."""
-        return sum(self._crowd.counts().values())
+        return sum(self._moments.counts().values())
 
     def __eq__(self, other: object) -> bool:
         base = other._base if isinstance(other, RecordedRun) else None
         if self._base or base:  # nothing but the moments is known
-            return isinstance(other, RecordedRun) and bool(self._base and base) and self._crowd == other._crowd
+            return isinstance(other, RecordedRun) and bool(self._base and base) and self._moments == other._moments
         return super().__eq__(other)
 
     def __hash__(self) -> int:
-        return hash(tuple(sorted(self._crowd.counts().items()))) if self._base else super().__hash__()
+        return hash(tuple(sorted(self._moments.counts().items()))) if self._base else super().__hash__()
 
     def __repr__(self) -> str:
         return f"Run({self.steps} steps, of {self._kept} the moments)" if self._kept else super().__repr__()
@@ -182,11 +182,11 @@ class RecordedRun(Gathered):
 
     def is_gaussian(self, adjacency: str) -> bool:
         """Whether all pairs are of the Gaussian family: sampled steps have others under replace_one."""
-        return adjacency != "replace_one" or all(q == 1 for q in self._crowd.counts())
+        return adjacency != "replace_one" or all(q == 1 for q in self._moments.counts())
 
     def gaussian_facts(self) -> tuple[float, float, bool]:
         """As `pair.gaussian_facts`."""
-        counts = self._crowd.counts()
+        counts = self._moments.counts()
         wall = math.fsum(-n * math.log1p(-q) if q < 1 else math.inf for q, n in counts.items())
         return float(sum(counts.values())), wall, all(q == 1 for q in counts)
 
@@ -201,44 +201,44 @@ class RecordedRun(Gathered):
         assert found is not None  # `is_gaussian`
         return found
 
-    def crowd(self, adjacency: str) -> Crowd:
+    def step_moments(self, adjacency: str) -> StepMoments:
         """The moments of all steps; under replace_one of twice the shifts."""
         if adjacency != "replace_one":
-            return self._crowd
-        twice = Crowd()
-        twice.sums = {q: np.roll(sums, OCTAVE, axis=0) for q, sums in self._crowd.sums.items()}
+            return self._moments
+        twice = StepMoments()
+        twice.sums = {q: np.roll(sums, OCTAVE, axis=0) for q, sums in self._moments.sums.items()}
         return twice
 
 
-def to_moments(crowd: Crowd) -> list[dict[str, Any]]:
+def to_moments(moments: StepMoments) -> list[dict[str, Any]]:
     """The moments as JSON: of every rate the boxes that hold steps, each with its sums as whole numbers."""
     found = []
-    for q in sorted(crowd.sums):
-        held = [{"box": box, "sums": whole} for box, whole in _boxes(crowd.sums[q]).items()]
+    for q in sorted(moments.sums):
+        held = [{"box": box, "sums": whole} for box, whole in _boxes(moments.sums[q]).items()]
         if held:
             found.append({"q": q, "boxes": held})
     return found
 
 
-def from_moments(rates: Any) -> Crowd:
-    """The crowd of `to_moments`, or a DomainError."""
-    crowd = Crowd()
+def from_moments(rates: Any) -> StepMoments:
+    """The moments of `to_moments`, or a DomainError."""
+    moments = StepMoments()
     try:
         for rate in rates:
             q = float(rate["q"])
-            if not 0 < q <= 1 or q in crowd.sums:
+            if not 0 < q <= 1 or q in moments.sums:
                 raise ValueError(q)
-            sums = crowd.sums[q] = np.zeros((_core.CROWD_BOXES, _core.CROWD_MOMENTS, 2), np.uint64)
+            sums = moments.sums[q] = np.zeros((_core.STEP_BOXES, _core.STEP_MOMENTS, 2), np.uint64)
             for held in rate["boxes"]:
                 box, whole = int(held["box"]), [int(x) for x in held["sums"]]
                 if not (0 <= box < len(sums) and not sums[box].any()):
                     raise ValueError(box)
-                if len(whole) != _core.CROWD_MOMENTS or not _possible(whole):
+                if len(whole) != _core.STEP_MOMENTS or not _possible(whole):
                     raise ValueError(whole)
                 sums[box] = [(x & (2**64 - 1), (x >> 64) & (2**64 - 1)) for x in whole]
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DomainError(f"the moments are not what compact_state_dict writes: {error!r}") from None
-    return crowd
+    return moments
 
 
 def _boxes(sums: NDArray[np.uint64]) -> dict[int, list[int]]:

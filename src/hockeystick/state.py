@@ -3,7 +3,7 @@
     run     {"format": "hockeystick.run", "version": 1, "parts": [{"step": ..., "count": ...}]}
             the same as "hockeystick.accountant" is the state of an accountant, which is read as its run
     moments {"format": "hockeystick.moments", "version": 1, "rates": [{"q", "boxes": [{"box", "sums"}]}]}
-            a run whose list was not kept: whole numbers of more than 64 bits (csrc/crowd.c), for every sampling rate
+            a run whose list was not kept: whole numbers of over 64 bits (csrc/step_moments.c), for every sampling rate
     bound   {"format": "hockeystick.bound", "version": 1, "lower", "estimate", "upper", "route", "certified",
              "budget": {"unit", "terms"}}
 
@@ -192,8 +192,8 @@ def _read_run(state: dict[str, Any]) -> Run:
 
 def _read_moments(state: dict[str, Any]) -> Run:
     serial.exact_keys("moments", state, ("format", "version", "rates"))
-    crowd = from_moments(state["rates"])
-    return RecordedRun({}, crowd, crowd)
+    moments = from_moments(state["rates"])
+    return RecordedRun({}, moments, moments)
 
 
 def _read_bound(state: dict[str, Any]) -> Bound[Any]:

@@ -2,8 +2,8 @@
 
 Steps are counted by their key (see `logs`). Where Gaussian ones have more than DISTINCT keys they are kept as columns,
 8 bytes each where rate and count are those of all, at most 24, so that a log of millions of distinct steps needs no
-object for any of them. Where nobody will ask for the list, more than ROOM distinct rows become moments (see `crowd`),
-whose size does not grow.
+object for any of them. Where nobody will ask for the list, more than ROOM distinct rows become moments
+(compression.py), whose size does not grow.
 
 Of a block of lines all is asked that is asked of a line, of whole columns. A block that fails is left to be read line
 by line, with nothing of it recorded: that finds the line and the words for what is wrong with it."""
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from .arrays import ColumnsRun
 from .bound import DomainError
-from .crowd import RATES_MAX, Crowd
+from .compression import RATES_MAX, StepMoments
 from .recorded import RecordedRun
 from .what.mechanism import K_MAX, SIGMA_RANGE, Mechanism, Run
 
@@ -43,7 +43,7 @@ class Tally:
 
     def __init__(self, listed: bool = True) -> None:
         self._listed = listed
-        self._crowd: Crowd | None = None  # all columns, once there is one
+        self._moments: StepMoments | None = None  # all columns, once there is one
         self.counts: dict[Key, int] = {}
         self._columns: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []  # as those of ColumnsRun
         self._rows, self._most = 0, ROOM
@@ -63,7 +63,7 @@ class Tally:
         first, total = order[at], np.add.reduceat(n[order], at)
         if total.max() > K_MAX:
             return False
-        if self._columns or self._crowd:
+        if self._columns or self._moments:
             plain = np.array([key[2:] == PLAIN for key in keys])[which[first]]
             rate = np.array([key[1] for key in keys])[which[first]]
             self._keep(sigma[first[plain]], rate[plain], total[plain])
@@ -90,7 +90,7 @@ class Tally:
         sigma, q, count = columns
         if not sigma.size:
             return
-        if self._crowd:
+        if self._moments:
             self._gather(sigma, q, count)
         else:
             self._columns.append((sigma, _shared(q), _shared(count)))
@@ -101,15 +101,15 @@ class Tally:
             self._columns = [(sigma, _shared(q), _shared(count))]
             self._rows = sigma.size
             if self._rows > ROOM and not self._listed and np.unique(q).size <= RATES_MAX:
-                self._crowd, self._columns, self._rows = Crowd(), [], 0
+                self._moments, self._columns, self._rows = StepMoments(), [], 0
                 for first in range(0, sigma.size, BLOCK):
                     self._gather(*(column[first : first + BLOCK] for column in (sigma, q, count)))
             self._most = ROOM + (2 * self._rows if 2 * self._rows < rows else 4 * rows)
 
     def _gather(self, sigma: NDArray[Any], q: NDArray[Any], count: NDArray[Any]) -> None:
         """Add the moments of rows."""
-        assert self._crowd is not None
-        if not self._crowd.add_many(1 / sigma, q, count):
+        assert self._moments is not None
+        if not self._moments.add_many(1 / sigma, q, count):
             raise DomainError(
                 f"of more than {ROOM} distinct steps the moments are kept, of at most {RATES_MAX} sampling rates;"
                 " hockeystick.read_log keeps a list"
@@ -124,8 +124,8 @@ class Tally:
     def run(self, made: Callable[..., Mechanism]) -> Run:
         """All that was counted, `made` making the step of a key; it takes no more."""
         few = Run(tuple((made(*key), n) for key, n in self.counts.items()))
-        if self._crowd:
-            return RecordedRun.joined([(RecordedRun({}, self._crowd, self._crowd), 1)]) + few
+        if self._moments:
+            return RecordedRun.joined([(RecordedRun({}, self._moments, self._moments), 1)]) + few
         if not self._columns:
             return few
         sigma, q, count = self._joined().merged()

@@ -17,7 +17,7 @@ import numpy as np
 from .. import _core, scratch
 from ..answers import ZERO, Point, Root
 from ..arguments import log_upper
-from ..crowd import Ruled
+from ..compression import Ruled
 from ..outward import UP, U, log_floor, log_slack, log_sum
 from ..what.pair import GaussianSteps, PairedSteps
 
@@ -46,7 +46,7 @@ NARROW = 1e-10
 """The width from which the answer of a rule is taken. Of a wider one the sum over the steps may be narrower, as its
 line may be another."""
 
-CROWDED = 10_000
+VERY_MANY = 10_000
 """Distinct steps beyond which a wider answer of a rule is taken before all are summed: a sum of so many takes 0.15 s
 and more."""
 
@@ -83,7 +83,7 @@ def points(steps: GaussianSteps, add: int, eps: np.ndarray, rtol: float, n_threa
 
 
 def ruled_points(ruled: Ruled, add: int, eps: np.ndarray, rtol: float, n_threads: int) -> np.ndarray:
-    """The same of a crowd by a rule, with five terms."""
+    """The same of many steps by a rule, with five terms."""
     return _points(ruled.steps, add, eps, rtol, n_threads, **ruled.options)
 
 
@@ -120,7 +120,7 @@ def larger_root(steps: GaussianSteps, delta: float, wall: float, n_threads: int)
 
 
 def ruled_point(question, add: int, eps: float) -> Point | None:
-    """A certified point of a crowd by the first of its rules that is as good as all the steps, or None."""
+    """A certified point of many steps by the first of their rules that is as good as all the steps, or None."""
     answer = _ruled_answer(_core.contour_delta, question, add, eps)
     return answer and answer.point("compressed")
 
@@ -134,15 +134,15 @@ def ruled_root(question, add: int, log_delta: float) -> Root | None:
 def _ruled_answer(line, question, add: int, at: float):
     """The answer of a rule where it is narrow; of many steps also one that meets the goal, or a looser goal, or misses
     the goal for other reasons than the rule's own error."""
-    goal, crowded = question.goal, question.crowded
-    goals = (goal, *(x for x in LOOSER if x > goal)) if crowded else (goal,)
+    goal, very_many = question.goal, question.very_many
+    goals = (goal, *(x for x in LOOSER if x > goal)) if very_many else (goal,)
     for rtol in goals:
         for ruled in question.rules:
             answer = _by_rule(line, ruled, add, at, rtol, question.n_threads)
             if answer.status not in (_core.OK, _core.LOOSE):
                 continue
-            fine = crowded and SMALL_SHARE * answer.relative()[-1] < answer.width
-            if fine or (answer.status == _core.OK and (crowded or answer.width <= NARROW)):
+            fine = very_many and SMALL_SHARE * answer.relative()[-1] < answer.width
+            if fine or (answer.status == _core.OK and (very_many or answer.width <= NARROW)):
                 return answer
     return None
 

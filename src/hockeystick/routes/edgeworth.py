@@ -268,7 +268,7 @@ def _ruled(question, ask, add: int, at: float):
         fine = found.width <= NARROW or (
             found.width <= 2 * question.goal and SMALL_SHARE * found.terms[TERMS.index("interpolation")] < found.width
         )
-        if fine or question.crowded:
+        if fine or question.very_many:
             return found
     return None
 

@@ -3,7 +3,7 @@ more."""
 
 from __future__ import annotations
 
-from ..crowd import FEWEST, crowd_of, rules
+from ..compression import FEWEST, moments_of, rules
 from ..what.pair import gaussian_facts, gaussian_steps, losses, paired_steps
 from . import contour
 
@@ -60,13 +60,13 @@ class Question:
         return contour.RTOL if self.rtol is None else min(contour.RTOL, 0.25 * self.rtol)
 
     @property
-    def crowded(self) -> bool:
+    def very_many(self) -> bool:
         """Whether a looser answer of a rule is taken before the steps are summed: these are very many, or not known."""
-        return self.run.distinct > contour.CROWDED or not self.run.listed
+        return self.run.distinct > contour.VERY_MANY or not self.run.listed
 
     @property
     def rules(self):
-        """What may stand for a run of many distinct Gaussian steps (crowd.py), made when asked; nothing for others."""
+        """What may stand for a run of many distinct Gaussian steps (compression.py), made on request."""
         run, adjacency = self.run, self.adjacency
         if self.few:
             return ()
@@ -74,7 +74,7 @@ class Question:
             run,
             adjacency,
             run.distinct,
-            lambda: run.crowd(adjacency) if run.gathered else crowd_of(self.steps),
+            lambda: run.step_moments(adjacency) if run.gathered else moments_of(self.steps),
             (lambda: self.steps) if run.listed else None,
         )
 

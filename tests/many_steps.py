@@ -1,7 +1,7 @@
-"""python -m tests.crowds FILE --n 10000: random runs of 2 to 5,000 distinct Gaussian steps, by their rule and by sums
-over all of them.
+"""python -m tests.many_steps FILE --n 10000: random runs of 2 to 5,000 distinct Gaussian steps, by their rule and by
+sums over all of them.
 
-Of every crowd one question is asked twice, once with no rule to be had. The certified intervals must meet, and where
+Of every run one question is asked twice, once with no rule to be had. The certified intervals must meet, and where
 that of the sum is at most 1e-10 wide, relatively, that of the rule must be, too. Each outcome is appended to FILE as a
 line of JSON, a later call goes on where it stopped, and a table is printed. Exit status 1: something was not as it must
 be, and `--case I` shows it again."""
@@ -19,7 +19,7 @@ from unittest import mock
 import numpy as np
 
 import hockeystick as hs
-from hockeystick.crowd import FEWEST
+from hockeystick.compression import FEWEST
 from hockeystick.routes.question import Question
 
 NARROW = 1e-10
@@ -48,7 +48,7 @@ def rates(rng, n: int) -> np.ndarray:
 
 
 def drawn(seed: int, index: int):
-    """A crowd, and what is asked of it: (run, function, where, adjacency)."""
+    """A run, and what is asked of it: (run, function, where, adjacency)."""
     rng = np.random.default_rng([seed, index])
     n = int(np.exp(rng.uniform(np.log(2), np.log(5001)))) if rng.random() < 0.3 else int(48 * 104 ** rng.random())
     sigma, q = scales(rng, n), rates(rng, n)
@@ -83,7 +83,7 @@ def width(bound) -> float:
 
 
 def outcome(seed: int, index: int) -> dict:
-    """What came of one crowd."""
+    """What came of one run."""
     run, ask, at, adjacency = drawn(seed, index)
     row = {"seed": seed, "index": index, "n": len(run.parts), "asked": ask.__name__, "at": at}
     ours, seconds = asked(ask, run, at, adjacency)
@@ -109,7 +109,7 @@ def table(rows: list[dict]) -> str:
     """What a file holds."""
     verdicts = collections.Counter(row["verdict"] for row in rows)
     ruled = [row for row in rows if row["route"] == "compressed"]
-    lines = [f"{len(rows)} crowds, {len(ruled)} by their rule, {sum(row['n'] < FEWEST for row in rows)} of few steps"]
+    lines = [f"{len(rows)} runs, {len(ruled)} by their rule, {sum(row['n'] < FEWEST for row in rows)} of few steps"]
     lines += [f"  {n:6} {verdict}" for verdict, n in verdicts.most_common()]
     both = [row for row in ruled if row.get("exact")]
     if both:
@@ -125,7 +125,7 @@ def table(rows: list[dict]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--n", type=int, default=10_000, help="crowds in all")
+    parser.add_argument("--n", type=int, default=10_000, help="runs in all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--case", type=int, help="this one only, nothing is written")
     args = parser.parse_args()

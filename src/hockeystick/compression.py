@@ -1,8 +1,8 @@
 """Many distinct Gaussian steps as a rule: a few shifts with positive weights, whose line is that of all the steps.
 
 Steps of one sampling rate are kept as Chebyshev moments of their shifts m = sensitivity/sigma, in boxes of an eighth of
-an octave and in whole numbers (csrc/crowd.c): order, merging and taking away change no bit. From its 16 moments every
-box gets a Gauss rule of at most eight shifts, and the rules of boxes within an octave become one. log M(a; m) is
+an octave and in whole numbers (csrc/step_moments.c): order, merging and taking away change no bit. From its 16 moments
+every box gets a Gauss rule of at most eight shifts, and the rules of boxes within an octave become one. log M(a; m) is
 analytic in m around a box [theory: compression.strip], so that the sum over the steps and the one over the rule differ
 by little, and by how much is bounded from the moments of both [theory: compression.rule, compression.moments];
 csrc/line/fit.c turns that into an error of the line. How the rule was found enters no bound.
@@ -27,7 +27,7 @@ from .what.pair import GaussianSteps
 
 U = 2.0**-53
 UNIT = max(0.5 * float(np.finfo(np.longdouble).eps), 2.0**-64)
-BOXES, DEGREES, LOWEST = _core.CROWD_BOXES, _core.CROWD_MOMENTS, _core.CROWD_LOWEST
+BOXES, DEGREES, LOWEST = _core.STEP_BOXES, _core.STEP_MOMENTS, _core.STEP_LOWEST
 POINTS = DEGREES // 2
 PARTS = (0.85, 0.6, 0.42, 0.3, 0.2, 0.13)
 """Of the widest ellipse, those tried."""
@@ -57,7 +57,7 @@ BLOCK = 1 << 12
 
 _DEGREE = np.arange(DEGREES)
 MOMENT_ERROR = 2.0**-51 + 1.5 * _DEGREE * (_DEGREE - 1) * U
-"""Error of a step's T_j in the sums of csrc/crowd.c, and, less its first term, of T_j computed here
+"""Error of a step's T_j in the sums of csrc/step_moments.c, and, less its first term, of T_j computed here
 [theory: compression.moments]."""
 
 
@@ -81,7 +81,7 @@ class Ruled(NamedTuple):
         return {"fits": self.fits, "ruled": self.ruled}
 
 
-class Crowd:
+class StepMoments:
     """The moments of steps, for every sampling rate."""
 
     __slots__ = ("_counts", "sums")
@@ -95,7 +95,7 @@ class Crowd:
         if q not in self.sums:
             self.sums[q] = np.zeros((BOXES, DEGREES, 2), np.uint64)
         self._counts = None
-        _core.crowd_add(m, k, sign, self.sums[q])
+        _core.step_moments_add(m, k, sign, self.sums[q])
 
     def add_step(self, m: float, q: float, n: int) -> bool:
         """Add one step n times; False where that is of one rate too many."""
@@ -118,21 +118,21 @@ class Crowd:
             self.add(np.ascontiguousarray(m[here]), rate, k if k is None else np.ascontiguousarray(k[here]))
         return True
 
-    def join(self, other: Crowd, times: int = 1) -> None:
-        """Add another crowd so many times, or take away, where that is negative, what was added."""
+    def join(self, other: StepMoments, times: int = 1) -> None:
+        """Add the moments of another run so many times, or take away, where that is negative, what was added."""
         self._counts = None
         for q, sums in other.sums.items():
             double, left = sums.copy(), abs(times)
             kept = self.sums.setdefault(q, np.zeros_like(sums))
             while left:
                 if left & 1:
-                    _core.crowd_join(1 if times > 0 else -1, double, kept)
-                _core.crowd_join(1, double.copy(), double)
+                    _core.step_moments_join(1 if times > 0 else -1, double, kept)
+                _core.step_moments_join(1, double.copy(), double)
                 left >>= 1
 
-    def copy(self) -> Crowd:
+    def copy(self) -> StepMoments:
         """The same moments, apart from these."""
-        made = Crowd()
+        made = StepMoments()
         made.sums = {q: sums.copy() for q, sums in self.sums.items()}
         made._counts = None if self._counts is None else dict(self._counts)
         return made
@@ -154,7 +154,7 @@ class Crowd:
         return found
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Crowd):
+        if not isinstance(other, StepMoments):
             return NotImplemented
         mine, theirs = self.counts(), other.counts()
         return mine == theirs and all(np.array_equal(self.sums[q], other.sums[q]) for q in mine)
@@ -165,7 +165,7 @@ class Crowd:
         """The rule of all steps; `merged`: shifts up to an octave apart share one rule, else those of a box."""
         rows, fits, total, plain = [], [], 0.0, 0
         for q in sorted(self.sums, reverse=True):
-            moments = _core.crowd_read(self.sums[q])
+            moments = _core.step_moments_read(self.sums[q])
             box = np.flatnonzero(moments[:, 0])
             if not box.size:
                 continue
@@ -203,21 +203,21 @@ def rules(
     run: Run,
     adjacency: str,
     count: int,
-    crowd_of: Callable[[], Crowd | None],
+    moments_of: Callable[[], StepMoments | None],
     steps_of: Callable[[], GaussianSteps] | None,
 ) -> Iterator[Ruled]:
-    """The rules worth a line, the merged one first, of a run of `count` distinct steps whose moments are crowd_of() and
-    which are themselves, if they are known, steps_of(); none where the steps are hardly more."""
+    """The rules worth a line, the merged one first, of a run of `count` distinct steps whose moments are moments_of()
+    and     which are themselves, if they are known, steps_of(); none where the steps are hardly more."""
     if count < FEWEST:
         return
-    key = (adjacency, "crowd")
+    key = (adjacency, "moments")
     if key not in run._cache:
-        run._cache[key] = crowd_of()
-    crowd = run._cache[key]
-    for merged in (True, False) if crowd else ():
+        run._cache[key] = moments_of()
+    moments = run._cache[key]
+    for merged in (True, False) if moments else ():
         at = (adjacency, "rule", merged)
         if at not in run._cache:
-            run._cache[at] = crowd.rule(merged)
+            run._cache[at] = moments.rule(merged)
         if run._cache[at].steps.shift.size < WORTH * count:
             yield run._cache[at]
     if steps_of and count <= FINE_MOST:
@@ -228,13 +228,13 @@ def rules(
             yield run._cache[key]
 
 
-def crowd_of(steps: GaussianSteps) -> Crowd | None:
+def moments_of(steps: GaussianSteps) -> StepMoments | None:
     """The moments of steps; None where they have too many rates, or so many that no rule could have fewer rows."""
     if not _rows_expected(steps.shift, steps.q) < LIKELY * steps.shift.size:
         return None
-    crowd = Crowd()
+    moments = StepMoments()
     counts = None if (steps.k == 1).all() else steps.k.astype(np.int64)
-    return crowd if crowd.add_many(steps.shift, steps.q, counts) else None
+    return moments if moments.add_many(steps.shift, steps.q, counts) else None
 
 
 def _rows_expected(m, q) -> float:
@@ -313,7 +313,7 @@ def fine_rule(steps: GaussianSteps) -> Ruled | None:
     a sum over the steps [theory: compression.rule]."""
     plain = steps.q == 1
     squares = float(np.sum(steps.k[plain] * steps.shift[plain] ** 2))
-    rows = [(1.0, 1.0, squares)] * bool(plain.any())  # as in Crowd.rule
+    rows = [(1.0, 1.0, squares)] * bool(plain.any())  # as in StepMoments.rule
     fits = [(0.0, 1.0, 0.0, 0.0, (np.count_nonzero(plain) + 4) * 2 * U * squares)] * len(rows)
     order = np.lexsort((steps.shift[~plain], steps.q[~plain]))
     m, q, k = (column[~plain][order] for column in steps)

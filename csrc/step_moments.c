@@ -1,7 +1,7 @@
-/* crowd.c - Chebyshev moments of the shifts of many steps, in whole numbers: the order of the steps, how they are cut
- * into calls, and taking a step away again change no bit.
+/* step_moments.c - Chebyshev moments of the shifts of many steps, in whole numbers: the order of the steps, how they
+ * are cut into calls, and taking a step away again change no bit.
  *
- * Symbols. m = 2^e (1 + (i + f)/8), i = 0..7, 0 <= f < 1: box 8 (e - HS_CROWD_LOWEST) + i, x = 2 f - 1, exactly.
+ * Symbols. m = 2^e (1 + (i + f)/8), i = 0..7, 0 <= f < 1: box 8 (e - HS_STEP_LOWEST) + i, x = 2 f - 1, exactly.
  *   T_j(x) by T_{j+1} = 2 x T_j - T_{j-1}; t_j = 2^50 T_j rounded to an integer.
  *
  * Formula. sums[box][j] = sum k t_j, in two's complement of 128 bits, the lower word first.
@@ -15,7 +15,7 @@
 #include "hs.h"
 #include "special.h"
 
-enum { BLOCK = 64, MOMENTS = HS_CROWD_MOMENTS };
+enum { BLOCK = 64, MOMENTS = HS_STEP_MOMENTS };
 
 /* The boxes of n <= BLOCK shifts, and t[j][i]. */
 HS_CLONES static void rounded(int n, const double *m, int64_t *box, int64_t (*t)[BLOCK])
@@ -25,7 +25,7 @@ HS_CLONES static void rounded(int n, const double *m, int64_t *box, int64_t (*t)
     int i, j;
     for (i = 0; i < n; i++) {
         uint64_t bits = hs_bits(m[i]);
-        box[i] = (int64_t)(bits >> 49) - 8 * (1023 + HS_CROWD_LOWEST);
+        box[i] = (int64_t)(bits >> 49) - 8 * (1023 + HS_STEP_LOWEST);
         x[i] = 2 * hs_from_bits(((bits << 3) & 0x000fffffffffffffULL) | 0x3ff0000000000000ULL) - 3;
         a[i] = 1;
         b[i] = x[i];
@@ -76,7 +76,7 @@ static inline void add_product(uint64_t *sum, int64_t t, int64_t k)
 /* Steps that are in range and normal; so all that are added can be taken away. */
 static int in_range(int64_t n, const double *m, const int64_t *k)
 {
-    double low = ldexp(1, HS_CROWD_LOWEST), high = ldexp(low, HS_CROWD_BOXES / 8);
+    double low = ldexp(1, HS_STEP_LOWEST), high = ldexp(low, HS_STEP_BOXES / 8);
     int64_t i, most = (int64_t)1 << 41;
     int bad = 0;
     for (i = 0; i < n; i++) bad |= !(m[i] >= low && m[i] < high);
@@ -84,7 +84,7 @@ static int in_range(int64_t n, const double *m, const int64_t *k)
     return !bad;
 }
 
-int hs_crowd_add(int64_t n, const double *m, const int64_t *k, int sign, uint64_t *sums)
+int hs_step_moments_add(int64_t n, const double *m, const int64_t *k, int sign, uint64_t *sums)
 {
     int64_t first, box[BLOCK], t[MOMENTS][BLOCK];
     int i, j;
@@ -102,10 +102,10 @@ int hs_crowd_add(int64_t n, const double *m, const int64_t *k, int sign, uint64_
     return HS_OK;
 }
 
-int hs_crowd_join(int sign, const uint64_t *others, uint64_t *sums)
+int hs_step_moments_join(int sign, const uint64_t *others, uint64_t *sums)
 {
     int64_t i;
-    for (i = 0; i < (int64_t)2 * MOMENTS * HS_CROWD_BOXES; i += 2) {
+    for (i = 0; i < (int64_t)2 * MOMENTS * HS_STEP_BOXES; i += 2) {
         uint64_t low = others[i], high = others[i + 1];
         if (sign < 0) {
             high = ~high + (low == 0);
@@ -118,10 +118,10 @@ int hs_crowd_join(int sign, const uint64_t *others, uint64_t *sums)
 }
 
 /* A moment below 2^114 in size, as a product of 2^-50 and a double: within 3u of itself. */
-int hs_crowd_read(const uint64_t *sums, double *moments)
+int hs_step_moments_read(const uint64_t *sums, double *moments)
 {
     int64_t i;
-    for (i = 0; i < (int64_t)MOMENTS * HS_CROWD_BOXES; i++) {
+    for (i = 0; i < (int64_t)MOMENTS * HS_STEP_BOXES; i++) {
         uint64_t low = sums[2 * i], high = sums[2 * i + 1], minus = high >> 63;
         if (minus) {
             high = ~high + (low == 0);

@@ -8,9 +8,9 @@ import mpmath
 import numpy as np
 import pytest
 
-import crowds
 import hockeystick as hs
-from hockeystick import _core, crowd
+import many_steps
+from hockeystick import _core, compression
 from hockeystick.routes import contour, saddlepoint
 from hockeystick.what.pair import GaussianSteps, gaussian_steps
 
@@ -27,11 +27,11 @@ def run_of(steps: GaussianSteps) -> hs.Run:
     return hs.compose(*((hs.poisson_subsampled(hs.gaussian(1 / m), q), int(k)) for m, q, k in rows))
 
 
-def ruled_of(steps: GaussianSteps, merged=True) -> crowd.Ruled:
-    return crowd.crowd_of(steps).rule(merged)
+def ruled_of(steps: GaussianSteps, merged=True) -> compression.Ruled:
+    return compression.moments_of(steps).rule(merged)
 
 
-def line(ask, ruled: crowd.Ruled, add: int, at: float, n_threads: int = 1):
+def line(ask, ruled: compression.Ruled, add: int, at: float, n_threads: int = 1):
     work = np.empty(_core.contour_work(ruled.steps.shift.size, n_threads))
     return ask(*ruled.steps, add, at, 1e-9, contour.margin(1e-9), n_threads, work, **ruled.options)
 
@@ -57,8 +57,8 @@ def test_complex_shifts(seed):  # [theory: compression.strip, compression.arcs, 
     rng = np.random.default_rng(seed)
     q, middle = 10 ** rng.uniform(-4, -0.3), rng.uniform(0.2, 1.5)
     half = middle * float(rng.choice([1 / 17, 1 / 31, 1 / 3]))
-    rho = max(1.3, float(rng.uniform(0.3, 0.85)) * crowd._widest(middle, half))
-    most, factor = crowd.ellipse(np.array([middle]), np.array([half]), rho)
+    rho = max(1.3, float(rng.uniform(0.3, 0.85)) * compression._widest(middle, half))
+    most, factor = compression.ellipse(np.array([middle]), np.array([half]), rho)
     tilt = float(rng.uniform(0.5, 6))
     at = [1 + tilt, -tilt, complex(1 + tilt, 3), complex(-tilt, -2), float(rng.uniform(0.1, 0.9))][seed % 5]
     real = complex(at).real
@@ -77,8 +77,8 @@ def test_complex_shifts(seed):  # [theory: compression.strip, compression.arcs, 
 
 
 def test_an_ellipse_beyond_the_sector_is_none():  # [theory: compression.arcs]
-    assert crowd.ellipse(np.ones(1), np.full(1, 1 / 3), 4.3) == (math.inf, math.inf)
-    assert crowd.ellipse(np.ones(1), np.full(1, 1 / 3), 3.5)[0] < 5
+    assert compression.ellipse(np.ones(1), np.full(1, 1 / 3), 4.3) == (math.inf, math.inf)
+    assert compression.ellipse(np.ones(1), np.full(1, 1 / 3), 3.5)[0] < 5
 
 
 def test_moments_are_whole_numbers():  # [theory: compression.moments]
@@ -86,10 +86,10 @@ def test_moments_are_whole_numbers():  # [theory: compression.moments]
     rng = np.random.default_rng(5)
     m = np.concatenate([np.exp(rng.uniform(-20, 6, 400)), np.ldexp(1.0, np.arange(-29, 10)), [1 - 2.0**-53]])
     k = rng.integers(1, 10**12, m.size)
-    whole = crowd.Crowd()
+    whole = compression.StepMoments()
     whole.add(m, 0.01, k)
     order = rng.permutation(m.size)
-    other, rest = crowd.Crowd(), crowd.Crowd()
+    other, rest = compression.StepMoments(), compression.StepMoments()
     other.add(m[order[:77]], 0.01, k[order[:77]])
     rest.add(m[order[77:]], 0.01, k[order[77:]])
     other.join(rest)
@@ -100,20 +100,20 @@ def test_moments_are_whole_numbers():  # [theory: compression.moments]
     whole.add(m[order[:77]], 0.01, k[order[:77]], -1)
     assert not whole.sums[0.01].any()
     for one in m[::9].tolist():
-        alone = crowd.Crowd()
+        alone = compression.StepMoments()
         alone.add(np.array([one]), 0.5, None)
         (box,) = np.flatnonzero(alone.sums[0.5][:, 0].any(axis=1))
-        middle, half = (Fraction(float(x)) for x in crowd._places(box))
+        middle, half = (Fraction(float(x)) for x in compression._places(box))
         x = (Fraction(one) - middle) / half
         assert -1 <= x < 1
-        a, b, found = Fraction(1), x, _core.crowd_read(alone.sums[0.5])[box]
-        for j in range(1, crowd.DEGREES):
-            assert abs(Fraction(found[j]) - b) <= Fraction(crowd.MOMENT_ERROR[j])
+        a, b, found = Fraction(1), x, _core.step_moments_read(alone.sums[0.5])[box]
+        for j in range(1, compression.DEGREES):
+            assert abs(Fraction(found[j]) - b) <= Fraction(compression.MOMENT_ERROR[j])
             a, b = b, 2 * x * b - a
 
 
 def test_shifts_out_of_range_change_nothing():
-    made = crowd.Crowd()
+    made = compression.StepMoments()
     made.add(np.array([1.0]), 0.1, None)
     before = made.sums[0.1].copy()
     for m, k in (([1.0, 1e-10], None), ([1.0, 4e3], None), ([math.nan], None), ([1.0], [0]), ([1.0], [2**42])):
@@ -137,14 +137,14 @@ CONCENTRATED = {
 
 def missed(x):
     """By how much the rule of shifts x, from -1 to 1 in their box, misses their moments, of one step; its weights."""
-    made = crowd.Crowd()
+    made = compression.StepMoments()
     made.add(1.0625 + np.asarray(x, dtype=float) / 16, 0.1, None)
-    moments = _core.crowd_read(made.sums[0.1])
-    moments = moments[np.flatnonzero(moments[:, 0])]
-    points, weights = crowd.gauss(moments)
+    read = _core.step_moments_read(made.sums[0.1])
+    read = read[np.flatnonzero(read[:, 0])]
+    points, weights = compression.gauss(read)
     assert np.all(np.abs(points) <= 1) and np.all(weights >= 0)
-    off = np.abs(moments - np.einsum("bp,bpj->bj", weights, crowd.chebyshev(points)))
-    return ((off * 4.0 ** -np.arange(16)).sum(axis=1) / moments[:, 0]).max(), weights
+    off = np.abs(read - np.einsum("bp,bpj->bj", weights, compression.chebyshev(points)))
+    return ((off * 4.0 ** -np.arange(16)).sum(axis=1) / read[:, 0]).max(), weights
 
 
 @pytest.mark.parametrize("name", CONCENTRATED)
@@ -173,8 +173,8 @@ def test_sums_over_the_steps(merged, monkeypatch):  # [theory: compression.rule]
     what rounding of the moments asks for."""
     rng = np.random.default_rng(8)
     steps = steps_of(rng, 400, 1, 1.9, 0.02, 50)
-    monkeypatch.setattr(crowd, "FINE_COST", 0)
-    ruled = crowd.fine_rule(steps) if merged == "fine" else ruled_of(steps, merged)
+    monkeypatch.setattr(compression, "FINE_COST", 0)
+    ruled = compression.fine_rule(steps) if merged == "fine" else ruled_of(steps, merged)
     assert ruled is not None and ruled.steps.q.size < 300
 
     def log_m(n, m):
@@ -199,7 +199,7 @@ def test_sums_over_the_steps(merged, monkeypatch):  # [theory: compression.rule]
             assert abs(sums[0] - sums[1]) <= bound <= 1e-12 * sums[0]
 
 
-CROWDS = [
+RUNS = [
     (300, 0.9, 1.1, 0.02, 40, 1e-5),
     (400, 0.6, 3, 0.01, 100, 1e-6),
     (300, 0.8, 1.6, 1e-3, 1000, 1e-7),
@@ -209,7 +209,7 @@ CROWDS = [
 ]
 
 
-@pytest.mark.parametrize("case", CROWDS, ids=str)
+@pytest.mark.parametrize("case", RUNS, ids=str)
 @pytest.mark.parametrize("add", [0, 1])
 def test_rules_and_all_steps_meet(case, add):  # [theory: compression.real, compression.tail, compression.gaussian]
     """Certified intervals of the two intersect, and that of the rule is at most twice as wide, plus 1e-10."""
@@ -237,7 +237,7 @@ def test_a_fine_rule_and_all_steps_meet(case, add):  # [theory: compression.rule
     wide."""
     n, low, high, q, most, delta = case
     steps = steps_of(np.random.default_rng(n), n, low, high, q, most)
-    fine = crowd.fine_rule(steps)
+    fine = compression.fine_rule(steps)
     assert fine is not None and fine.fine and fine.steps.q.size < 0.1 * n
     whole = contour.root(steps, add, math.log(delta))
     found = line(_core.contour_eps, fine, add, math.log(delta)).root("compressed")
@@ -256,15 +256,15 @@ def test_a_fine_rule_is_made_where_it_pays():
     """Not where a sum takes no longer, and not with more rows of ellipses than fit; plain steps are one row."""
     rng = np.random.default_rng(5)
     few, wide = steps_of(rng, 150, 1, 1.1, 0.01), steps_of(rng, 3000, 1, 100, 0.01)
-    assert crowd.fine_rule(few) is None and crowd.fine_rule(wide) is None
+    assert compression.fine_rule(few) is None and compression.fine_rule(wide) is None
     many = [steps_of(rng, 200, 1, 1.04, q) for q in np.linspace(0.01, 0.02, 600)]
-    assert crowd.fine_rule(GaussianSteps(*(np.concatenate(each) for each in zip(*many, strict=True)))) is None
+    assert compression.fine_rule(GaussianSteps(*(np.concatenate(each) for each in zip(*many, strict=True)))) is None
     plain = GaussianSteps(rng.uniform(0.01, 0.02, 50), np.ones(50), np.full(50, 2.0))
     both = GaussianSteps(*(np.concatenate(each) for each in zip(steps_of(rng, 900, 1, 1.04, 0.01), plain, strict=True)))
-    ruled = crowd.fine_rule(both)
+    ruled = compression.fine_rule(both)
     assert ruled is not None and ruled.ruled == ruled.steps.q.size - 1 < 100 and ruled.steps.q[0] == 1
     assert ruled.steps.k[0] == pytest.approx(2 * np.sum(plain.shift**2), rel=1e-14)
-    assert ruled.total == 1000 and crowd.fine_rule(plain) is not None
+    assert ruled.total == 1000 and compression.fine_rule(plain) is not None
 
 
 def test_rates_are_kept_apart():
@@ -315,9 +315,9 @@ def test_a_rule_with_too_wide_an_ellipse_gives_way():
     assert found.route != "compressed" and found.lower <= found.upper
 
 
-def rough_rule(steps: GaussianSteps, nats: float, monkeypatch) -> crowd.Ruled:
+def rough_rule(steps: GaussianSteps, nats: float, monkeypatch) -> compression.Ruled:
     """A rule of so few points that what it is off by shows."""
-    monkeypatch.setattr(crowd, "PRECISION", nats)
+    monkeypatch.setattr(compression, "PRECISION", nats)
     return ruled_of(steps)
 
 
@@ -411,7 +411,7 @@ def test_many_rates_have_a_rule_each():
 
 def test_a_rule_of_many_rows_has_a_line_as_good_as_all_steps():
     """Rows that stand for a handful of strong steps among 100,000 weak ones decide where the line goes."""
-    row = crowds.outcome(1, 9194)
+    row = many_steps.outcome(1, 9194)
     assert row["route"] == "compressed" and row["verdict"] == "met" and row["width"] < 1e-10
 
 
