@@ -10,7 +10,7 @@ from mpmath import mp, mpf
 
 import hockeystick as hs
 from hockeystick.routes import contour, edgeworth
-from hockeystick.routes.loss_steps import GAUSSIAN, LAPLACE, rule
+from hockeystick.routes.loss_steps import LAPLACE, NORMAL, rule
 from hockeystick.what.pair import GaussianSteps, in_order
 from rows import U
 
@@ -72,7 +72,7 @@ def test_published_interval(q, sigma, k, add, eps, T, low, high, truth):
     assert b.width / 2 / truth == pytest.approx(smoothing(q, sigma, k, add, eps, T), rel=0.25)
 
 
-@pytest.mark.parametrize("family", [GAUSSIAN, LAPLACE])
+@pytest.mark.parametrize("family", [NORMAL, LAPLACE])
 @pytest.mark.parametrize("add", [0, 1])
 def test_every_limit_is_sound(family, add):  # [theory: prawitz.inequality, prawitz.curve]
     """T from far too small to far beyond need: always around the sharp interval, the half-width falling as 1/T."""
@@ -141,7 +141,7 @@ def independent(parts, add, eps):
 
 @pytest.mark.parametrize("add", [0, 1])
 def test_mixture_of_families(add):
-    parts = [(1.0, 0.05, 60, LAPLACE), (0.7, 0.02, 300, GAUSSIAN), (0.2, 1.0, 10, LAPLACE), (0.1, 1.0, 20, GAUSSIAN)]
+    parts = [(1.0, 0.05, 60, LAPLACE), (0.7, 0.02, 300, NORMAL), (0.2, 1.0, 10, LAPLACE), (0.1, 1.0, 20, NORMAL)]
     steps = edgeworth.loss_steps(*parts)
     for eps in (0.5, 1.5, 3.0):
         true = independent(parts, add, eps)
@@ -156,7 +156,7 @@ def test_mixture_of_families(add):
 def test_periodic_runs(row, add):
     """Long runs are planned from some of their steps: one step in ten is unlike the others."""
     rows = [
-        (1 - 1e-4 * i / 480, 0.01, 1, GAUSSIAN) if i % 10 == 0 else (row[0] - 1e-4 * i / 480, row[1], 1, GAUSSIAN)
+        (1 - 1e-4 * i / 480, 0.01, 1, NORMAL) if i % 10 == 0 else (row[0] - 1e-4 * i / 480, row[1], 1, NORMAL)
         for i in range(480)
     ]
     steps = edgeworth.loss_steps(*rows)
@@ -180,7 +180,7 @@ def test_as_many_nodes_as_fit(sigma, q, k, eps):
 
 @pytest.mark.parametrize("k", [10**e for e in (3, 5, 7, 9)])
 def test_width_does_not_grow_with_k(k):
-    for family in (GAUSSIAN, LAPLACE):
+    for family in (NORMAL, LAPLACE):
         low, mid, high, *_ = edgeworth.root(edgeworth.loss_steps((1.0, 0.01, k, family)), 0, math.log(1e-5))
         assert 0 < low <= mid <= high and high - low < 1e-9 * mid
 
@@ -192,7 +192,7 @@ def test_width_does_not_grow_with_k(k):
 @pytest.mark.parametrize("log_delta", [-0.1, -12.0, -690.0])
 def test_corners(row, add, log_delta):
     """An interval around the contour's or a named refusal; never NaN."""
-    steps = edgeworth.loss_steps((*row, GAUSSIAN))
+    steps = edgeworth.loss_steps((*row, NORMAL))
     try:
         found = edgeworth.root(steps, add, log_delta)
     except hs.HockeystickError:
