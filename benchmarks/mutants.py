@@ -63,7 +63,7 @@ TESTS = {
     "moments cumulant bounds single jumps shifts lattice mixed general table contour saddlepoint saddle_laws": (
         "terms_grid moments jumps shifts laplace lattice saddle_laws truth contour answers"
     ),
-    "pair loss law loss_steps discrete given": "losses lemmas mechanisms pld lattice sampling_contour shifts",
+    "pair loss law loss_steps discrete given": "losses lemmas mechanisms pld lattice sampling_contour shifts groups",
     "query arguments worst bound outward answers": "outward answers contour budget truth mechanisms",
     "topk ranged range selection": "topk ranged selection",
     "allocation": "allocation allocation_density",

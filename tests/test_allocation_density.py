@@ -66,6 +66,19 @@ def test_bounds_of_a_line_hold(m, t, z):
         assert (near < np.exp(line.peak(line.r) - t * line.kappa) + error).all()
 
 
+@pytest.mark.parametrize(("m", "t", "z"), [(0.2, 50, 5.0), (0.5, 400, 0.0), (0.5, 10**4, 2.5)])
+def test_errors_of_weights_as_large_as_they_are_said_to_be(m, t, z):
+    law = allocation_density._Law(m, t)
+    with np.errstate(all="ignore"):
+        line = law.line(z)
+        x, period = t * line.slope + np.linspace(-1, 1, 5) * law.sd, 20 * law.sd
+        (value, error), (log, off) = line.visit(x, period), law.density(x, line)
+        line.rule.w, line.rule.size = line.rule.w * (1 + 1e-7), line.rule.size + 1e-7
+        (moved, claimed), (log_moved, log_claimed) = line.visit(x, period), law.density(x, line)
+    for by, said in ((np.abs(moved - value), claimed + error), (np.abs(log_moved - log), log_claimed + off)):
+        assert (by <= said).all() and (said < 2 * by).any()
+
+
 @pytest.mark.parametrize(
     ("sigma", "t", "epochs", "delta"), [(5.0, 1000, 4, 1e-6), (4.0, 10**4, 50, 1e-9), (20.0, 10, 100, 1e-6)]
 )

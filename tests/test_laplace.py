@@ -215,3 +215,13 @@ def test_next_to_the_largest_loss_of_two_sampled_steps(m, q, add):  # [theory: l
                 low, _, high, *_ = mixed.point([mixed.LaplaceStep(m, q, add, 2)], float(eps), rtol)
                 slack = 1e-15 * float(eps / s)
                 assert low <= float(mp.log(delta)) + slack and float(mp.log(delta)) - slack <= high and high - low < 1
+
+
+@pytest.mark.parametrize("gap", [1e-6, 1e-3, 0.01])
+@pytest.mark.parametrize(("direction", "sign"), [("remove", 1.0), ("add", -1.0)])
+def test_terms_make_up_the_interval_next_to_the_largest_loss(direction, sign, gap):  # [theory: law.top]
+    run = hs.poisson_subsampled(hs.laplace(1.0), 0.2) * 3
+    top = sign * math.log1p(0.2 * math.expm1(sign))
+    bound = hs.log_delta(run, 3 * top - gap, direction=direction, rtol=0.5)
+    terms = dict(bound.budget.terms)
+    assert terms["truncation"] + terms["rounding"] == pytest.approx(0.5 * bound.width, rel=0.01)

@@ -259,6 +259,34 @@ static int any_line(bulk_line *A, double *l, hs_value *F)
     return 0;
 }
 
+/* Errors of U as large as their claims, all of one sign: of B, the mean and the moments of one branch. */
+static void moved(void)
+{
+    double d = log_between(1e-9, 1e-5), t = log_between(0.05, 20), off = 0;
+    double at;
+    hs_pair pair = {.branches = 1, .w = {1}, .q = {log_between(1e-4, 0.5)}, .up = {log_between(0.1, 3)}};
+    hs_bulk J = {0};
+    hs_bulk_tilted T, S;
+    const hs_rule rule = {20, x20, w20};
+    int64_t j;
+    int n;
+    few_nodes = 0;
+    if (hs_bulk_open(&J, &pair, 100, &rule, work)) return;
+    if (hs_bulk_cut(&J, log_between(0.01, 3), 0, 0) || hs_bulk_at(&J, t, HS_BULK_ORDER, &T)) return;
+    for (j = 0; j < J.panels * J.per; j++) {
+        double *c = J.columns + j * HS_BULK_COLUMNS;
+        at = expm1(c[1]) * (1 + d);
+        c[5] += fabs(log1p(at) - c[1]);
+        c[1] = c[2] = log1p(at);
+        c[3] = c[4] = (double)(log1pl((long double)at) - (long double)at);
+    }
+    if (hs_bulk_at(&J, t, HS_BULK_ORDER, &S)) return;
+    term("bulk-moved-b", fabs(S.log_b - T.log_b), S.err, 4 * T.err);
+    term("bulk-moved-mean", fabs(S.mean - T.mean) / T.size[1], S.mean_err / T.size[1], 4 * T.mean_err / T.size[1]);
+    for (n = 2; n <= HS_BULK_ORDER; n++) off = fmax(off, fabs(S.moment[n] - T.moment[n]) / S.size[n]);
+    term("bulk-moved-moments", off, S.wrong, 4 * T.wrong);
+}
+
 static void ends(const hs_value *v)
 {
     double size = 1e-14 * (fabs(v->value) + own(v) + v->alias_right);
@@ -435,6 +463,7 @@ int main(int argc, char **argv)
         phase(i % 3 == 2);
         tilted();
         back();
+        moved();
         alias(A);
         truncation(A);
         truncation(A);
@@ -454,6 +483,9 @@ int main(int argc, char **argv)
     median("bulk-b", 8, 100000, 60);
     median("bulk-mean", 8, 200, 30);
     median("bulk-moments", 40, 500, 8);
+    median("bulk-moved-b", 60, 1.3, 1.21);
+    median("bulk-moved-mean", 60, 1.3, 1.21);
+    median("bulk-moved-moments", 60, 1.1, 1.01);
     median("bulk-alias", 80, 2, 1.1);
     median("bulk-fall", 80, 6, 1.3);
     median("bulk-truncation", 60, 300, 40);
