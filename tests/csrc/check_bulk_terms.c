@@ -469,6 +469,7 @@ int main(int argc, char **argv)
         truncation(A);
         inner(A);
         jump(A);
+        jump(A);
         injected(A, i % 3);
         beyond_cut(A);
         beyond_cut(A);
