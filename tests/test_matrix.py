@@ -132,6 +132,18 @@ def test_merged_shifts_lie_above(bands):
     assert mean <= shift @ weight < 1.1 * mean
 
 
+def test_merging_shifts_of_no_weight_warns_of_nothing():
+    """The largest of more than 64 shifts stays, also where its probability is below the least double."""
+    import warnings
+
+    from hockeystick.what.matrix import _shifts
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        shift, weight = _shifts(np.linspace(0.1, 1, 13)[None], np.full((1, 13), 1e-60))
+    assert shift.shape == (1, 64) and np.isfinite(weight).all() and shift[0, -1] >= 7.15
+
+
 def test_a_failure_is_added_to_everything():  # [theory: matrix.conditional]
     base, run = hs.gaussian(1.0) * 3, hs.gaussian(1.0) * 3 + hs.failure(1e-6) * 2
     for eps in (-1.0, 0.5, 8.0):

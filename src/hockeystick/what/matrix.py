@@ -283,7 +283,8 @@ def _shifts(entries: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndar
         weight[:, -1] += np.maximum(0.0, 1 - weight.sum(axis=1))
         spare = shift.shape[1] - SHIFTS
         if spare > 0:
-            cost = weight * np.diff(shift, axis=1, append=math.inf)
+            cost = np.full(shift.shape, math.inf)  # the last shift stays, whatever its weight
+            cost[:, :-1] = weight[:, :-1] * np.diff(shift, axis=1)
             cheap = np.argsort(cost, axis=1, kind="stable")[:, :spare]
             keep = np.ones(shift.shape, bool)
             np.put_along_axis(keep, cheap, False, axis=1)
