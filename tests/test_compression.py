@@ -28,7 +28,7 @@ def run_of(steps: GaussianSteps) -> hs.Run:
 
 
 def ruled_of(steps: GaussianSteps, merged=True) -> compression.Ruled:
-    return compression.moments_of(steps).rule(merged)
+    return compression.moments_of_steps(steps).rule(merged)
 
 
 def line(ask, ruled: compression.Ruled, add: int, at: float, n_threads: int = 1):

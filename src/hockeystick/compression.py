@@ -228,7 +228,7 @@ def rules(
             yield run._cache[key]
 
 
-def moments_of(steps: GaussianSteps) -> StepMoments | None:
+def moments_of_steps(steps: GaussianSteps) -> StepMoments | None:
     """The moments of steps; None where they have too many rates, or so many that no rule could have fewer rows."""
     if not _rows_expected(steps.shift, steps.q) < LIKELY * steps.shift.size:
         return None

@@ -3,7 +3,7 @@ more."""
 
 from __future__ import annotations
 
-from ..compression import FEWEST, moments_of, rules
+from ..compression import FEWEST, moments_of_steps, rules
 from ..what.pair import gaussian_facts, gaussian_steps, losses, paired_steps
 from . import contour
 
@@ -74,7 +74,7 @@ class Question:
             run,
             adjacency,
             run.distinct,
-            lambda: run.step_moments(adjacency) if run.gathered else moments_of(self.steps),
+            lambda: run.step_moments(adjacency) if run.gathered else moments_of_steps(self.steps),
             (lambda: self.steps) if run.listed else None,
         )
 
