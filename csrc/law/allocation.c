@@ -27,45 +27,39 @@
 
 #define MORE 1.02 /* bounds of first order in u */
 #ifndef DEPTH
-#define DEPTH 42.0 /* nats that frequencies are made for; tests make it smaller */
+#define DEPTH 42.0 /* nats that quadratures and frequencies are made for; tests make it smaller */
 #endif
+#ifndef NEAR
+#define NEAR 22.0 /* the same where a contour is placed */
+#endif
+enum { LANES = 16 }; /* of which the nodes of a line are a multiple */
 
-/* Aliases of the w-sum on the line th at frequency y, over |Gamma(nu)| F(-c) [theory: allocation.aliases].
- * log_ratio: log Gamma(lam)/|Gamma(nu)|. */
-static double aliases_upper(const hs_allocation *A, double y, double th, double log_ratio)
-{
-    double p = 2 * HS_PI / A->h, far = p + y, near = p - y, al;
-    double q, sum;
-    if (!(near > 0)) return HUGE_VAL;
-    al = atan2(far, A->lam);
-    if (!(al > th)) return HUGE_VAL;
-    q = (al - th) * p;
-    sum = exp(log_ratio - A->lam * log(cos(al)) - al * y - 0.5 * far * far / (A->a * A->a) - q) / -expm1(-q);
-    al = atan2(near, A->lam);
-    q = (al + th) * p;
-    sum += exp(log_ratio - A->lam * log(cos(al)) + al * y - 0.5 * near * near / (A->a * A->a) - q) / -expm1(-q);
-    return sum * (1 + 1e-9);
-}
-
-/* e^{dx} of a line's nodes, the parts of their weights, and the sums of the head: `change` is lam - from. */
+/* e^{dx} of a line's nodes, the parts of their weights, and the sums of the head: `change` is lam - from. e^{dx} is
+ * that of the first node of a block times that of a place in it. */
 HS_CLONES static void weigh_line(const double *restrict g, int64_t count, double first, double h, double change,
                                  double *restrict wr, double *restrict wi, double *restrict sums)
 {
-    double size = 0, moved = 0;
+    double size[LANES] = {0}, moved[LANES] = {0}, up[LANES];
     int64_t j;
-    for (j = 0; j < count; j++) {
-        double x = (first + (double)j) * h, d = change * x, f = hs_exp(d);
-        wr[j] = g[j] * f;
-        wi[j] = g[count + j] * f;
+    int i;
+    for (i = 0; i < LANES; i++) up[i] = hs_exp(change * (i * h));
+    for (j = 0; j < count; j += LANES) {
+        double x = first + (double)j, f0 = hs_exp(change * (x * h));
+        double off = HS_U * (4 * (fabs(change) * h * (fabs(x) + LANES)) + 16 + (double)count);
+        for (i = 0; i < LANES; i++) {
+            double f = f0 * up[i], r = g[j + i] * f, s = g[count + j + i] * f, mod = fabs(r) + fabs(s);
+            wr[j + i] = r;
+            wi[j + i] = s;
+            size[i] += g[2 * count + j + i] * f + mod * off;
+            moved[i] += mod * (fabs(first) + (double)(j + i)) * h; /* how its phase is formed */
+        }
     }
-    for (j = 0; j < count; j++) {
-        double x = (first + (double)j) * h, d = fabs(change * x), f = hs_exp(change * x);
-        double mod = fabs(wr[j]) + fabs(wi[j]);
-        size += g[2 * count + j] * f + mod * HS_U * (4 * d + 12 + (double)count);
-        moved += mod * (fabs(first) + (double)j) * h; /* how its phase is formed */
+    for (i = 1; i < LANES; i++) {
+        size[0] += size[i];
+        moved[0] += moved[i];
     }
-    sums[0] = size;
-    sums[1] = moved;
+    sums[0] = size[0];
+    sums[1] = moved[0];
 }
 
 /* The weights of line i, in the order of its nodes. */
@@ -88,22 +82,27 @@ static int line_at_tilt(hs_allocation *A, int i)
     return HS_OK;
 }
 
-/* sum g e^{iyx} over the nodes of a line. */
+/* sum g e^{iyx} over the nodes of a line: in every lane over the first nodes of blocks, then over lanes. */
 HS_CLONES static void phases(const double *restrict gr, const double *restrict gi, int64_t count, double x0,
                              double step, double *re, double *im)
 {
-    double a[8] = {0}, b[8] = {0};
+    double a[LANES] = {0}, b[LANES] = {0}, sr = 0, si = 0, c, s;
     int64_t j;
     int i;
-    for (j = 0; j < count; j += 8)
-        for (i = 0; i < 8; i++) {
-            double c, s;
-            hs_cis(x0 + (double)(j + i) * step, &c, &s);
+    for (j = 0; j < count; j += LANES) {
+        hs_cis(x0 + (double)j * step, &c, &s);
+        for (i = 0; i < LANES; i++) {
             a[i] += gr[j + i] * c - gi[j + i] * s;
             b[i] += gr[j + i] * s + gi[j + i] * c;
         }
-    *re = hs_lanes(a);
-    *im = hs_lanes(b);
+    }
+    for (i = 0; i < LANES; i++) {
+        hs_cis(i * step, &c, &s);
+        sr += a[i] * c - b[i] * s;
+        si += a[i] * s + b[i] * c;
+    }
+    *re = sr;
+    *im = si;
 }
 
 /* F(-c-iy)/F(-c) within err, for y >= 0. */
@@ -133,7 +132,7 @@ void hs_allocation_value(const hs_allocation *A, double y, double *re, double *i
                  20);
     up = exp(ratio - y * th - A->log_f);
     *err = up * (line[HS_LINE_SIZE] + line[HS_LINE_MISS] + line[HS_LINE_MOVED] * y) + hypot(*re, *im) * d +
-           aliases_upper(A, y, th, ratio);
+           hs_allocation_aliases_upper(A, y, th, ratio);
     *err *= MORE;
 }
 
@@ -169,7 +168,7 @@ static int real_value(hs_allocation *A)
     total = exp(top) * sum;
     A->log_f = top + log(sum);
     miss = (line[HS_LINE_SIZE] + line[HS_LINE_MISS]) / total;
-    miss += aliases_upper(A, 0, 0, 0);
+    miss += hs_allocation_aliases_upper(A, 0, 0, 0);
     A->d_f = miss < 0.5 ? miss / (1 - miss) + A->d_gamma +
                               HS_U * (6 * fabs(line[HS_LINE_TOP]) + fabs(A->log_gamma) + 8 * fabs(A->log_gamma) + 30)
                         : HUGE_VAL;
@@ -184,12 +183,15 @@ int hs_allocation_turn(hs_allocation *A, double c)
 {
     double im;
     int i, st;
-    A->c = c;
+    if (A->c == c) return HS_OK;
+    A->c = NAN;
     A->lam = A->n + c;
     A->d_gamma = hs_allocation_log_gamma(A->lam, 0, A->w0, &A->log_gamma, &im);
     for (i = 0; i < A->lines; i++)
         if ((st = line_at_tilt(A, i))) return st;
-    return real_value(A);
+    if ((st = real_value(A))) return st;
+    A->c = c;
+    return HS_OK;
 }
 
 /* What a law keeps: tables of the real line, one of rotated lines, and scratch. */
@@ -222,11 +224,14 @@ int64_t hs_allocation_work(void)
 
 /* Whether the table, of which nothing but zeros may be known, is that of frequencies up to y at c, or could not be
  * made there. */
-static int serves(const hs_allocation *A, double m, double t, double c, double y)
-{ return A->m == m && A->t == t && A->lam_lo <= A->n + c && A->n + c <= A->lam_hi && y <= A->y_max; }
+static int serves(const hs_allocation *A, double m, double t, double c, double y, double depth)
+{
+    return A->m == m && A->t == t && A->lam_lo <= A->n + c && A->n + c <= A->lam_hi && y <= A->y_max &&
+           depth <= A->depth;
+}
 
 /* F(-c) by one of the tables of the real line, or a new one in place of that which was not used for longest. */
-static int real_at(layout o, double m, double t, double c, hs_allocation **found)
+static int real_at(layout o, double m, double t, double c, double depth, hs_allocation **found)
 {
     hs_allocation *A = o.real;
     int i, last = 0, st;
@@ -235,10 +240,10 @@ static int real_at(layout o, double m, double t, double c, hs_allocation **found
         if (o.real[i].used < A->used) A = &o.real[i];
     }
     for (i = 0; i < HS_ALLOCATION_REAL; i++)
-        if (serves(&o.real[i], m, t, c, 0)) A = &o.real[i];
+        if (serves(&o.real[i], m, t, c, 0, depth)) A = &o.real[i];
     A->used = last + 1;
     *found = A;
-    if (!serves(A, m, t, c, 0) && (st = hs_allocation_table(A, m, t, c, 0, HS_ALLOCATION_FEW))) return st;
+    if (!serves(A, m, t, c, 0, depth) && (st = hs_allocation_table(A, m, t, c, 0, depth, HS_ALLOCATION_FEW))) return st;
     return A->lines ? hs_allocation_turn(A, c) : HS_TOO_MANY_NODES;
 }
 
@@ -247,23 +252,38 @@ static int tilted_at(layout o, double m, double t, double c, double y)
 {
     hs_allocation *A = o.tilted;
     int st;
-    if (!serves(A, m, t, c, y) && (st = hs_allocation_table(A, m, t, c, y, HS_ALLOCATION_ROOM))) return st;
+    if (!serves(A, m, t, c, y, DEPTH) && (st = hs_allocation_table(A, m, t, c, y, DEPTH, HS_ALLOCATION_ROOM)))
+        return st;
     return A->lines ? hs_allocation_turn(A, c) : HS_TOO_MANY_NODES;
 }
 
 static double at_tilt(const hs_law *w, double t) { return w->add ? 1 + t : -t; }
 
-/* K with its error, mean and variance of the loss tilted by t; an error of HUGE_VAL where that is out of reach. */
-void hs_allocation_cgf(const hs_law *w, double t, hs_law_value *out)
+static void values_of(const hs_law *w, const hs_allocation *A, hs_law_value *out)
 {
-    hs_allocation *A;
-    memset(out, 0, sizeof *out);
-    out->err = HUGE_VAL;
-    if (real_at(parts(w->allocation), w->m, w->q, at_tilt(w, t), &A)) return;
     out->K = A->log_f;
     out->err = A->d_f;
     out->mean = w->add ? -A->mean : A->mean;
     out->var = A->var;
+}
+
+/* K with its error, mean and variance of the loss tilted by t, to NEAR nats; an error of HUGE_VAL where that is out of
+ * reach. */
+void hs_allocation_estimate(const hs_law *w, double t, hs_law_value *out)
+{
+    hs_allocation *A;
+    memset(out, 0, sizeof *out);
+    out->err = HUGE_VAL;
+    if (!real_at(parts(w->allocation), w->m, w->q, at_tilt(w, t), NEAR, &A)) values_of(w, A, out);
+}
+
+/* The same, and to DEPTH nats at the tilt of the lines. */
+void hs_allocation_cgf(const hs_law *w, double t, hs_law_value *out)
+{
+    const hs_allocation *A = parts(w->allocation).tilted;
+    double c = at_tilt(w, t);
+    if (A->lines && A->c == c && serves(A, w->m, w->q, c, 0, DEPTH)) values_of(w, A, out);
+    else hs_allocation_estimate(w, t, out);
 }
 
 /* E (L-b)^2 <= (E e^{h(L-b)} + E e^{-h(L-b)} - 2)/h^2 [theory: allocation.variance]. */
@@ -273,8 +293,8 @@ static double variance_upper(const hs_law *w, double c, const hs_law_value *at)
     hs_law_value up, down;
     int it;
     for (it = 0; it < 6 && !(best < HUGE_VAL); it++, h *= 0.4) {
-        hs_allocation_cgf(w, c + h, &up);
-        hs_allocation_cgf(w, c - h, &down);
+        hs_allocation_estimate(w, c + h, &up);
+        hs_allocation_estimate(w, c - h, &down);
         sum = expm1(up.K - at->K - h * at->mean + up.err + at->err) +
               expm1(down.K - at->K + h * at->mean + down.err + at->err);
         sum += 16 * HS_U * (1 + fabs(at->K) + fabs(h * at->mean));
@@ -288,15 +308,18 @@ int hs_allocation_tilt(hs_law *w, double c, double T0)
 {
     double a = sqrt(w->q) / w->m, y_max = a * sqrt(2 * fmin((T0 + 8) / w->k, DEPTH));
     hs_law_value at;
-    hs_allocation_cgf(w, c, &at);
+    int st;
+    hs_allocation_estimate(w, c, &at);
     if (!(at.err < 0.1 && at.var > 0)) return HS_TOO_WIDE;
+    w->var_upper = variance_upper(w, c, &at);
+    if (!(w->var_upper < HUGE_VAL)) return HS_TOO_WIDE;
+    if ((st = tilted_at(parts(w->allocation), w->m, w->q, at_tilt(w, c), y_max))) return st;
+    hs_allocation_cgf(w, c, &at); /* of the lines now */
     w->c = c;
     w->log_m = at.K;
     w->err = at.err;
     w->mean = at.mean;
-    w->var_upper = variance_upper(w, c, &at);
-    if (!(w->var_upper < HUGE_VAL)) return HS_TOO_WIDE;
-    return tilted_at(parts(w->allocation), w->m, w->q, at_tilt(w, c), y_max);
+    return at.err < 0.1 ? HS_OK : HS_TOO_WIDE;
 }
 
 /* An upper bound of |phi| at every frequency >= y [theory: allocation.decay]. */
@@ -353,7 +376,7 @@ int hs_allocation_line(double m, double t, double c, int64_t n, const double *y,
         y_max = fmax(y_max, y[j]);
     }
     if (!(m > 0 && t >= 2)) return HS_BAD_ARGUMENT;
-    st = y_max > 0 ? tilted_at(o, m, t, c, y_max) : real_at(o, m, t, c, &A);
+    st = y_max > 0 ? tilted_at(o, m, t, c, y_max) : real_at(o, m, t, c, DEPTH, &A);
     if (st) return st;
     out[0] = A->log_f;
     out[1] = A->d_f;

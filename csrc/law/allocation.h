@@ -16,7 +16,7 @@
 
 /* H on rotated lines, and F(-c-iy)/F(-c) by its sums at one tilt. */
 typedef struct {
-    double m, t;
+    double m, t, depth;                                           /* depth: nats that quadratures reach down to */
     double from, lam_lo, lam_hi;                                  /* made at lam = from; serves lam_lo to lam_hi */
     double w0, h, a, y_max;                                       /* w = w0 + x + i th; a = sqrt(t)/m */
     double log_top, x_end, log_end, fall;                         /* bounds of H on the real line, see find_ends */
@@ -37,7 +37,8 @@ enum { HS_LINE_TOP, HS_LINE_SIZE, HS_LINE_MOVED, HS_LINE_MISS, HS_LINE_ANGLE, HS
 enum { HS_LINE_HEAD = 8 };
 
 /* allocation_table.c */
-int hs_allocation_table(hs_allocation *A, double m, double t, double c, double y_max, int64_t room);
+int hs_allocation_table(hs_allocation *A, double m, double t, double c, double y_max, double depth, int64_t room);
+double hs_allocation_aliases_upper(const hs_allocation *A, double y, double th, double log_ratio);
 double hs_allocation_left_upper(const hs_allocation *A, double x, double log_cos);
 double hs_allocation_right_upper(const hs_allocation *A, double x, double log_cos);
 double hs_allocation_log_gamma(double x, double y, double w0, double *re, double *im);

@@ -18,9 +18,6 @@
  */
 #include "law/allocation.h"
 
-#ifndef DEPTH
-#define DEPTH 42.0 /* nats: what quadratures are made for; tests make it smaller */
-#endif
 #define JUMP 40.0 /* nats that a moment may exceed the one needed by, to have lines that turn less */
 #define BEYOND(deep) sqrt(2 * (48 + (deep))) /* deviations at which sums in the normal variable end */
 #define PEAK 0.39894228040143267794          /* 1/sqrt(2 pi) */
@@ -109,9 +106,11 @@ static void weigh_node(const normal_rule *R, double m, int n, int64_t k)
 
 /* On Im g = -tau the phase of sX is th - m tau, and strips of half width d keep it within pi/2. Order j has the
  * weight H n(g) X^j. deep: nats that psi falls below its value at 0; h: the mesh in w. */
-static int normal_place(double m, double t, double th, double deep, int n, double h, double *w, normal_rule *R)
+static int normal_place(const hs_allocation *A, double th, double deep, double h, normal_rule *R)
 {
-    double up = (HS_PI / 2 - th) / m, tau = fmin(fmax(3 - up, 0), th / m), d, want = DEPTH + deep + log(t);
+    const double m = A->m, t = A->t;
+    const int n = A->n;
+    double up = (HS_PI / 2 - th) / m, tau = fmin(fmax(3 - up, 0), th / m), d, want = A->depth + deep + log(t);
     double b, ratio;
     double beyond = BEYOND(deep), top = beyond + (n + 1) * m;
     int64_t k;
@@ -133,8 +132,8 @@ static int normal_place(double m, double t, double th, double deep, int n, doubl
     R->count = R->middle + (int64_t)ceil(top / R->mesh) + 1;
     R->beyond = beyond;
     R->most = fmax(600 - deep, 300); /* products with weights and with u stay normal numbers, which are fast */
-    R->w = w;
-    R->E = w + 4 * R->count * (n + 2);
+    R->w = A->scratch;
+    R->E = R->w + 4 * R->count * (n + 2);
     if (!(4 * (double)R->count * (n + 2) < HS_ALLOCATION_SCRATCH && top * m < 600)) return HS_TOO_MANY_NODES;
     for (k = 0; k < R->count; k++) weigh_node(R, m, n, k);
     return HS_OK;
@@ -487,8 +486,8 @@ static double log_h_upper(const double *up, double t, int n)
  * -W(W + 2)/2v, where its slope in x is -W/v, and log H that times t; F(-c) is about e^{lam^2 v/2t}. */
 static double depth_of(const hs_allocation *A)
 {
-    double v = A->m * A->m, middle = A->lam_hi * v / A->t, W = middle + sqrt(2 * DEPTH * v / A->t + middle * middle);
-    return fmax(2 * (DEPTH + A->lam_hi) / A->t, 0.5 * W * (W + 2) / v);
+    double v = A->m * A->m, middle = A->lam_hi * v / A->t, W = middle + sqrt(2 * A->depth * v / A->t + middle * middle);
+    return fmax(2 * (A->depth + A->lam_hi) / A->t, 0.5 * W * (W + 2) / v);
 }
 
 /* Bounds of H on the real line: everywhere (A->log_top = log E_P (S/t)^n), and beyond x_end, where H falls by at least
@@ -503,7 +502,7 @@ static int find_ends(hs_allocation *A, double goal)
     for (j = 0; j <= A->n + 1; j++) up[j] = exp(0.5 * j * (j - 1) * v);
     A->log_top = log_h_upper(up, A->t, A->n);
     for (it = 0; it < HS_ALLOCATION_BOUNDS / BLOCK; it++, from += BLOCK * step, step *= 1.5) {
-        if ((st = normal_place(A->m, A->t, 0, depth_of(A), A->n, step, A->scratch, &R))) return st;
+        if ((st = normal_place(A, 0, depth_of(A), step, &R))) return st;
         if ((st = strips_place(&R, A->n, BLOCK))) return st;
         strip_at(&R, A->m, A->t, A->w0 + from, 0, 0);
         psi_sums(&R, A->m, A->t, A->n, A->w0 + from, 0, 0, &P);
@@ -582,7 +581,7 @@ static int line_logs(hs_allocation *A, double th, int64_t start, int64_t count, 
     series S;
     double log_cos = log(cos(th)), fact = lgamma(A->n + 1.0);
     int64_t j;
-    int i, st = normal_place(A->m, A->t, th, depth_of(A), A->n, A->h, A->scratch, &R);
+    int i, st = normal_place(A, th, depth_of(A), A->h, &R);
     if (st || (st = strips_place(&R, A->n, count))) return st;
     *top = -HUGE_VAL;
     for (j = 0; j < count; j += BLOCK) {
@@ -641,14 +640,50 @@ static int order(double m, double t, double c, double want)
     return n;
 }
 
+/* Aliases of the w-sum on the line th at frequency y, over |Gamma(nu)| F(-c) [theory: allocation.aliases].
+ * log_ratio: log Gamma(lam)/|Gamma(nu)|. */
+double hs_allocation_aliases_upper(const hs_allocation *A, double y, double th, double log_ratio)
+{
+    double p = 2 * HS_PI / A->h, far = p + y, near = p - y, al;
+    double q, sum;
+    if (!(near > 0)) return HUGE_VAL;
+    al = atan2(far, A->lam);
+    if (!(al > th)) return HUGE_VAL;
+    q = (al - th) * p;
+    sum = exp(log_ratio - A->lam * log(cos(al)) - al * y - 0.5 * far * far / (A->a * A->a) - q) / -expm1(-q);
+    al = atan2(near, A->lam);
+    q = (al + th) * p;
+    sum += exp(log_ratio - A->lam * log(cos(al)) + al * y - 0.5 * near * near / (A->a * A->a) - q) / -expm1(-q);
+    return sum * (1 + 1e-9);
+}
+
+/* The largest log of the aliases that frequencies up to y_max meet, at the ends of the range of tilts and of what each
+ * line serves. */
+static double worst_alias(hs_allocation *A, double y_max)
+{
+    double lg, re, im, y;
+    double worst = -HUGE_VAL;
+    int i, side;
+    for (i = 0; i < 2 * A->lines; i++)
+        for (side = -1; side <= 1; side += 2) {
+            A->lam = i % 2 ? A->lam_hi : A->lam_lo;
+            y = fmin(y_max, A->lam * sinh(fmax(0, (i / 2 + 0.5 * side) * A->turn)));
+            hs_allocation_log_gamma(A->lam, 0, A->w0, &lg, &im);
+            hs_allocation_log_gamma(A->lam, y, A->w0, &re, &im);
+            worst = fmax(worst, log(hs_allocation_aliases_upper(A, y, atan(sinh(i / 2 * A->turn)), lg - re)));
+        }
+    return worst;
+}
+
 /* Order and range of tilts, `part` of the widest, centre, mesh, angles, and bounds of H. */
-static int place(hs_allocation *A, double m, double t, double c, double y_max, double part)
+static int place(hs_allocation *A, double m, double t, double c, double y_max, double depth, double part)
 {
     double reach, period, wide, re;
-    double im;
-    int st;
+    double im, low;
+    int st, i;
     A->m = m;
     A->t = t;
+    A->depth = depth;
     A->a = sqrt(t) / m;
     A->y_max = y_max;
     A->n = order(m, t, c, y_max > 0 ? fmax(3, 1.5 * fmin(A->a, 40)) : 6);
@@ -658,15 +693,21 @@ static int place(hs_allocation *A, double m, double t, double c, double y_max, d
     wide = part * fmin(0.5 * A->from, y_max > 0 ? fmax(1, 0.15 * A->from) : fmax(3, 6 * sqrt(A->from)));
     A->lam_lo = A->from - wide;
     A->lam_hi = A->from + wide;
-    reach = A->a * sqrt(2 * DEPTH);
+    reach = A->a * sqrt(2 * depth);
     period = fmin(reach, 50 + 10 * sqrt(A->lam_hi));
     if (y_max > 0) period = fmin(reach, y_max) + 1.1 * reach;
     A->h = 2 * HS_PI / period;
     A->w0 = log(A->from);
     A->turn = y_max > 0 ? sqrt(24 / A->lam_hi) : 0;
     hs_allocation_log_gamma(A->lam_hi, 0, A->w0, &re, &im);
-    if ((st = find_ends(A, re - DEPTH - 2))) return st;
+    if ((st = find_ends(A, re - depth - 2))) return st;
     A->lines = y_max > 0 ? 1 + (int)ceil(asinh(fmin(y_max, reach) / A->lam_lo) / A->turn) : 1;
+    for (low = fmin(y_max, reach), i = 0; i < 8; i++) {
+        A->h = 2 * HS_PI / (0.5 * (low + period));
+        if (worst_alias(A, fmin(y_max, reach)) < -depth - 2) period = 0.5 * (low + period);
+        else low = 0.5 * (low + period);
+    }
+    A->h = 2 * HS_PI / period;
     return A->lines <= HS_ALLOCATION_LINES ? HS_OK : HS_TOO_MANY_NODES;
 }
 
@@ -690,13 +731,14 @@ static int fill_lines(hs_allocation *A, double depth, int64_t room)
 
 /* H for c and tilts near it, for y <= y_max; y_max = 0: on the real line alone. Where that fails A has no lines. room:
  * doubles at A->g, kept; HS_ALLOCATION_SCRATCH of them at A->scratch, overwritten. */
-int hs_allocation_table(hs_allocation *A, double m, double t, double c, double y_max, int64_t room)
+int hs_allocation_table(hs_allocation *A, double m, double t, double c, double y_max, double depth, int64_t room)
 {
-    int st = place(A, m, t, c, y_max, 1);
-    if (!st) st = fill_lines(A, DEPTH + 2, room);
+    int st = place(A, m, t, c, y_max, depth, 1);
+    A->c = NAN;
+    if (!st) st = fill_lines(A, depth + 2, room);
     if (st && A->lam_hi > A->lam_lo) { /* fewer tilts reach less far */
-        st = place(A, m, t, c, y_max, 0.1);
-        if (!st) st = fill_lines(A, DEPTH + 2, room);
+        st = place(A, m, t, c, y_max, depth, 0.1);
+        if (!st) st = fill_lines(A, depth + 2, room);
     }
     if (st) A->lines = 0;
     return st;

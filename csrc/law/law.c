@@ -219,6 +219,7 @@ void hs_law_estimate(const hs_law *w, double t, hs_law_value *out)
     plain_sums S;
     double mean;
     if (w->kind == HS_LAW_MIXTURE) hs_mixture_estimate(w, t, out);
+    else if (w->kind == HS_LAW_ALLOCATION) hs_allocation_estimate(w, t, out);
     else if (!points) hs_law_cgf(w, t, out);
     if (w->kind == HS_LAW_MIXTURE || !points) return;
     S = sum_plain(w, t);

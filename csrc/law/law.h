@@ -94,6 +94,7 @@ void hs_range_nodes(const hs_law *w, double dy, int64_t n0, int count, double *r
 double hs_range_far_upper(const hs_law *w, double y);
 
 /* allocation.c */
+void hs_allocation_estimate(const hs_law *w, double t, hs_law_value *out);
 void hs_allocation_cgf(const hs_law *w, double t, hs_law_value *out);
 int hs_allocation_tilt(hs_law *w, double c, double T0);
 void hs_allocation_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re, double *im, double *round);

@@ -1,16 +1,16 @@
 /* check_allocation_terms.c - what allocation.c claims of the transform of one epoch, with its quadratures coarser than
  * planned: t = 2 against one integral, H and its sums against their own nodes. */
-static double depth = 42;
-#define DEPTH depth
 #define hs_allocation_line coarse_line
 #define hs_allocation_work coarse_work
 #define hs_allocation_table coarse_table
+#define hs_allocation_aliases_upper coarse_aliases_upper
 #define hs_allocation_left_upper coarse_left_upper
 #define hs_allocation_right_upper coarse_right_upper
 #define hs_allocation_log_gamma coarse_log_gamma
 #define hs_allocation_turn coarse_turn
 #define hs_allocation_value coarse_value
 #define hs_allocation_cgf coarse_cgf
+#define hs_allocation_estimate coarse_estimate
 #define hs_allocation_tilt coarse_tilt
 #define hs_allocation_far_upper coarse_far_upper
 #define hs_allocation_gap_lower coarse_gap_lower
@@ -52,8 +52,7 @@ static void values(int meshed)
     A.g = work;
     A.weights = work + HS_ALLOCATION_ROOM;
     A.scratch = A.weights + HS_ALLOCATION_WEIGHTS;
-    depth = 42;
-    if (place(&A, m, 2, c, y_max, between(0.1, 1))) return;
+    if (place(&A, m, 2, c, y_max, 42, between(0.1, 1))) return;
     coarse_log_gamma(A.lam_hi, 0, A.w0, &re, &im);
     if (meshed) A.h *= between(1.5, 4);
     else if (find_ends(&A, re - between(3, 20))) return;
@@ -78,15 +77,14 @@ static void normal(void)
     normal_rule R;
     psi_block fine, rough;
     int i, j, n = (int)between(0, 6);
-    depth = 42;
-    if (normal_place(m, t, th, 10, n, h, work, &R) || strips_place(&R, n, BLOCK)) return;
+    hs_allocation A = {.m = m, .t = t, .depth = 42, .n = n, .scratch = work};
+    if (normal_place(&A, th, 10, h, &R) || strips_place(&R, n, BLOCK)) return;
     strip_at(&R, m, t, w0, 0, 0);
     psi_sums(&R, m, t, n, w0, 0, 0, &fine);
-    depth = between(1, 8) - 10 - log(t);
-    if (normal_place(m, t, th, 10, n, h, work, &R) || strips_place(&R, n, BLOCK)) return;
+    A.depth = between(1, 8) - 10 - log(t);
+    if (normal_place(&A, th, 10, h, &R) || strips_place(&R, n, BLOCK)) return;
     strip_at(&R, m, t, w0, 0, 0);
     psi_sums(&R, m, t, n, w0, 0, 0, &rough);
-    depth = 42;
     for (i = 0; i < BLOCK; i++)
         for (j = 0; j <= n + 2; j++)
             term("allocation-normal",
@@ -104,9 +102,9 @@ static void strips(void)
     psi_block P;
     int64_t at, from = 0, lanes = (int64_t)log_between(1, 300);
     int j, n = (int)between(0, 4);
+    hs_allocation A = {.m = m, .t = t, .depth = 42, .n = n, .scratch = work};
     w0 = log(t) - between(0, 6);
-    depth = 42;
-    if (normal_place(m, t, th, 10, n, h, work, &R) || strips_place(&R, n, lanes)) return;
+    if (normal_place(&A, th, 10, h, &R) || strips_place(&R, n, lanes)) return;
     for (at = -lanes / 2; at < lanes / 2 + 1; at += BLOCK) {
         from = strip_at(&R, m, t, w0, -lanes / 2, at);
         psi_sums(&R, m, t, n, w0, at, from, &P);
@@ -133,7 +131,7 @@ static double log_size(const hs_allocation *A, double x, double th)
     psi_block P;
     series S;
     h_value H;
-    if (normal_place(A->m, A->t, th, depth_of(A), A->n, A->h, A->scratch, &R)) return -HUGE_VAL;
+    if (normal_place(A, th, depth_of(A), A->h, &R)) return -HUGE_VAL;
     if (strips_place(&R, A->n, BLOCK)) return -HUGE_VAL;
     strip_at(&R, A->m, A->t, A->w0 + x, 0, 0);
     psi_sums(&R, A->m, A->t, A->n, A->w0 + x, 0, 0, &P);
@@ -153,7 +151,7 @@ static void bounds(void)
     int j, k;
     memset(&A, 0, sizeof A);
     A.scratch = work;
-    if (place(&A, m, t, c, 0, between(0.1, 1))) return;
+    if (place(&A, m, t, c, 0, 42, between(0.1, 1))) return;
     A.lam = fmin(A.lam_hi, between(A.lam_lo, 2 * A.lam_hi - A.lam_lo));
     coarse_log_gamma(A.lam, 0, A.w0, &A.log_gamma, &im);
     for (j = 0; j < 6; j++) {

@@ -14,7 +14,6 @@ import numpy as np
 from .. import _core
 from ..answers import ZERO, Point, Root
 from ..outward import U
-from ..what import allocation_density
 from ..what.allocation import RandomAllocation
 from ..what.discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from ..what.given import GaussianMixture
@@ -173,6 +172,8 @@ def _allocation_step(m: float, t: int, add: int, k: int, deep: bool):
     """By points of the density of its loss where there are some, else by its transform on rotated lines."""
     found = None
     if m <= POINTS_SHIFT and t > POINTS_FROM * m * m:
+        from ..what import allocation_density  # at its first use
+
         for depth, eta in DEEP_WINDOWS if deep else WINDOWS:
             found = allocation_density.points(m, t, depth + math.log(k), eta) or found
             if found is not None and found.whole:
