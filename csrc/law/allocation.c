@@ -45,7 +45,7 @@ HS_CLONES static void weigh_line(const double *restrict g, int64_t count, double
     for (i = 0; i < LANES; i++) up[i] = hs_exp(change * (i * h));
     for (j = 0; j < count; j += LANES) {
         double x = first + (double)j, f0 = hs_exp(change * (x * h));
-        double off = HS_U * (4 * (fabs(change) * h * (fabs(x) + LANES)) + 16 + (double)count);
+        double off = HS_U * (4 * (fabs(change) * h * (fabs(x) + LANES)) + 16 + (double)count / LANES + LANES);
         for (i = 0; i < LANES; i++) {
             double f = f0 * up[i], r = g[j + i] * f, s = g[count + j + i] * f, mod = fabs(r) + fabs(s);
             wr[j + i] = r;

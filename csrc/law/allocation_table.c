@@ -82,22 +82,23 @@ typedef struct {
     double *w, *E;       /* for every order rows re, im, modulus and error of the weights; then a strip */
 } normal_rule;
 
-/* The weight of order 0 at node g: H n(g + i tau), its parts, modulus and error. The error of X^j adds 7 j (|m g| + v)
- * and that of its phase. */
+/* The weights at node g of all orders: H n(g - i tau) X^j, their parts, moduli and errors. The exponent of n is within
+ * 2.5u(g^2 + tau^2), its phase within 2u|tau g|, those of X within 3u|m g| + 1.5u(v + m tau); each term then passes so
+ * many additions of sums that begin anew every HS_NODES_NEAR nodes. */
 static void weigh_node(const normal_rule *R, double m, int n, int64_t k)
 {
     double g = (double)(k - R->middle) * R->mesh, flat = 0.5 * (g - R->tau) * (g + R->tau), v = m * m;
     double W = exp(-flat) * R->mesh * PEAK, X = exp(m * g - 0.5 * v), co = cos(m * R->tau), si = -sin(m * R->tau);
     double ph = R->tau * g, wr = W * cos(ph), wi = W * sin(ph), *o = R->w + k;
-    double rough = 7 * (g * g + R->tau * R->tau) + 8 * fabs(ph) + 16 + (double)R->count;
-    double each = 7 * (fabs(m * g) + v) + 12 * m * R->tau + 12;
+    double rough = 3 * (g * g + R->tau * R->tau) + 3 * fabs(ph) + 16, each = 4 * (fabs(m * g) + v + m * R->tau) + 12;
+    double sums = 1.5 * (HS_NODES_NEAR + 1 + (double)R->count / HS_NODES_NEAR);
     int j;
     for (j = 0; j <= n + 1; j++, o += 4 * R->count) {
         double r = wr * X;
         o[0] = wr;
         o[R->count] = wi;
         o[2 * R->count] = W;
-        o[3 * R->count] = W * HS_U * (rough + j * each);
+        o[3 * R->count] = W * HS_U * (rough + sums + j * each);
         wr = r * co - wi * X * si;
         wi = r * si + wi * X * co;
         W *= X;
@@ -225,11 +226,7 @@ HS_CLONES static void order_sums(const normal_rule *R, const double *W, const do
     const double *er = E + (less ? E_LESS : E_RE) * size, *ee = E + (less ? E_ERR_LESS : E_ERR) * size;
     const double *ei = E + E_IM * size, *es = E + E_SIZE * size;
     int i;
-    for (i = 0; i < BLOCK; i++) {
-        a[i] = re[i];
-        b[i] = im[i];
-        d[i] = err[i];
-    }
+    for (i = 0; i < BLOCK; i++) a[i] = b[i] = d[i] = 0;
     for (; p.k < end; next_node(R, left, &p)) {
         const double wr = W[p.k], wi = W[n + p.k], w = W[2 * n + p.k], e = W[3 * n + p.k];
         const int64_t at = p.at;
@@ -241,9 +238,9 @@ HS_CLONES static void order_sums(const normal_rule *R, const double *W, const do
         }
     }
     for (i = 0; i < BLOCK; i++) {
-        re[i] = a[i];
-        im[i] = b[i];
-        err[i] = d[i];
+        re[i] += a[i];
+        im[i] += b[i];
+        err[i] += d[i];
     }
 }
 
@@ -494,7 +491,7 @@ static double depth_of(const hs_allocation *A)
  * e^{-fall} a unit [theory: allocation.ends]. x_end is where e^{lam x} H is below e^goal, lam = lam_hi. */
 static int find_ends(hs_allocation *A, double goal)
 {
-    double up[HS_ALLOCATION_ORDER + 2], from = 0, step = fmin(0.75, 3 / sqrt(A->lam_hi)) / 8;
+    double up[HS_ALLOCATION_ORDER + 2], from = 0, step = fmin(0.75, 3 / sqrt(A->lam_hi)) / 4;
     double v = A->m * A->m, lam = A->lam_hi, x;
     psi_block P;
     normal_rule R;
@@ -698,7 +695,7 @@ static int place(hs_allocation *A, double m, double t, double c, double y_max, d
     if (y_max > 0) period = fmin(reach, y_max) + 1.1 * reach;
     A->h = 2 * HS_PI / period;
     A->w0 = log(A->from);
-    A->turn = y_max > 0 ? sqrt(24 / A->lam_hi) : 0;
+    A->turn = y_max > 0 ? sqrt(12 / A->lam_hi) : 0;
     hs_allocation_log_gamma(A->lam_hi, 0, A->w0, &re, &im);
     if ((st = find_ends(A, re - depth - 2))) return st;
     A->lines = y_max > 0 ? 1 + (int)ceil(asinh(fmin(y_max, reach) / A->lam_lo) / A->turn) : 1;
