@@ -17,10 +17,12 @@ misses the integral by at most (J1 + J2)/(e^{2 pi t/h} - 1), J = int |f| on an e
 at y = 0 on the right,
     |f(x + ib)| <= f(x) e^{E}, E = b^2/2 + (1+c) log|A(x+ib)/A(x)| - c log|B(x+ib)/B(x)|,
 and J is summed over cells of width d: E is bounded over a cell by ball arithmetic, and the mass of f is at most d
-f(mid) e^{G d^2/8 + |s| d/2}, s = (log f)'(mid), G >= |(log f)''| (1 and variances of shifts, at most spread^2/4
-[Popoviciu]). Beyond x = R: A grows at most by e^{max alpha (x - R)}, B at least by e^{min beta (x - R)}, phi at least
-by e^{-R (x - R)}: an exponential, for sums a geometric series, with exponent R - (1+c) max alpha + c min beta. Mirrored
-on the left.
+f(mid) e^{G d^2/8 + |s| d/2}, s = (log f)'(mid), G >= |(log f)''| on the cell: 1 and variances of shifts, at most
+spread^2/4 [Popoviciu] and at most the mean square distance from any one shift. Beyond x = R cells follow in each of
+which f is at most its bound from the ends of the cell, A and B being monotone, up to an R' from which on A grows at
+most by e^{max alpha (x - R')}, B at least by e^{min beta (x - R')}, phi at least by e^{-R' (x - R')}: an exponential
+with exponent R' - (1+c) max alpha + c min beta > 0. A sum with mesh h over a cell of width w has at most w/h + 1 terms,
+and over an exponential of exponent r it is at most h + 1/r. Mirrored on the left.
 
 Falling off. Move the path of integration to x + i l(x), l continuous, piecewise linear and 0 far out, with the sign
 that makes arg A - arg B >= 0. Then for y > 0
@@ -43,6 +45,10 @@ from .balls import UndecidedError, about, between, exponential_sums, floor_log, 
 
 MAX_NODES = 20_000
 CELLS = 160
+WIDEST = 1e4
+"""The largest tilt times largest distance of shifts: planning visits so many places."""
+MAX_CELLS = 5000
+"""Cells of a tail, which grow as they can."""
 
 
 class Gauss:
@@ -73,7 +79,7 @@ class Gauss:
 
     def steepest(self) -> float:
         """A tilt beyond which a quadrature has too many nodes. For planning only."""
-        return 1e17 if self.plain is not None else 100 / max(about(_rate(a, b)) for _, a, b in self.branches)
+        return 1e17 if self.plain is not None else WIDEST / max(about(_rate(a, b)) for _, a, b in self.branches)
 
     def moments(self, c: float) -> tuple[float, float, float]:
         """About log M(c), and mean and variance of the loss tilted by c. For planning only."""
@@ -82,8 +88,7 @@ class Gauss:
             return 0.5 * m2 * c * (1 + c), m2 * (0.5 + c), m2
         logs, losses = [], []
         for w, a, b in self._doubles():
-            low, high = (1 + c) * a[1][0] - c * b[1][-1], (1 + c) * a[1][-1] - c * b[1][0]
-            x = np.linspace(min(low, 0.0) - 9, max(high, 0.0) + 9, 600)
+            x = np.linspace(*_span((a, b), c, 40.0), 600)
             log_a, log_b = _log_sum(a, x), _log_sum(b, x)
             losses.append(log_a - log_b)
             logs.append(
@@ -236,15 +241,14 @@ def _trapezoid(a, b, c: arb, lifted: bool, nats: float):
     """Weights, losses and a ball for the error of the trapezoid rule on the real axis, or on the line Im x =
     +-strip."""
     tilt = about(c)
-    right = max((1 + tilt) * about(a[-1][1]) - tilt * about(b[0][1]), 0.0)
-    left = min((1 + tilt) * about(a[0][1]) - tilt * about(b[-1][1]), 0.0)
-    strip, log_mass = _plan_strip(a, b, tilt, lifted, nats, left, right)
+    strip, log_mass = _plan_strip(a, b, tilt, lifted, nats)
     edge = arb(strip)
-    missed = _on_strip(a, b, c, 2 * edge if lifted else edge, nats, left, right)
-    missed += _on_strip(a, b, c, arb(0), nats, left, right) if lifted else missed
+    missed = _on_strip(a, b, c, 2 * edge if lifted else edge, nats)
+    missed += _on_strip(a, b, c, arb(0), nats) if lifted else missed
     h = 2 * math.pi * strip / (nats + 1 + max(floor_log(missed) - log_mass, 0.0))
-    room = math.sqrt(2 * nats) + 1
-    first, last = math.floor((left - room) / h), math.ceil((right + room) / h)
+    lost = -c * (edge * _spread(b) / 2).cos().log() if lifted else arb(0)
+    low, high = _span(_doubles(a, b), tilt, nats + 6 + about(lost))
+    first, last = math.floor(low / h), math.ceil(high / h)
     if last - first > MAX_NODES:
         raise UndecidedError(f"the transform of a step needs {last - first} nodes, more than {MAX_NODES}")
     rises = not a[-1][1] - b[0][1] < b[-1][1] - a[0][1]
@@ -256,11 +260,9 @@ def _trapezoid(a, b, c: arb, lifted: bool, nats: float):
         top, bottom = _log(a, x), _log(b, x)
         losses.append(top - bottom)
         weights.append(scale * ((1 + c) * top - c * bottom - x * x / 2).exp())
-    ends = [scale * ((1 + c) * _log(a, x) - c * _log(b, x) - x * x / 2).exp() for x in (arb(first) * h, arb(last) * h)]
-    beyond = ends[1] * _geometric((arb(last) * h - (1 + c) * a[-1][1] + c * b[0][1]) * h)
-    beyond += ends[0] * _geometric((-arb(first) * h + (1 + c) * a[0][1] - c * b[-1][1]) * h)
+    beyond = _beyond(a, b, c, arb(last) * h, h, nats) + _beyond(*_mirrored(a, b), c, -arb(first) * h, h, nats)
     if lifted:
-        beyond *= (edge * edge / 2).exp() * (edge * _spread(b) / 2).cos() ** (-c)
+        beyond *= (edge * edge / 2 + lost).exp()
     missed /= (2 * arb.pi() * edge / h).exp() - 1
     return weights, losses, arb(0, (missed + beyond).abs_upper())
 
@@ -273,14 +275,13 @@ def _log(side, x):
     return s * (x - s / 2) + rest.log()
 
 
-def _plan_strip(a, b, tilt: float, lifted: bool, nats: float, left: float, right: float) -> tuple[float, float]:
+def _plan_strip(a, b, tilt: float, lifted: bool, nats: float) -> tuple[float, float]:
     """The distance of the line from the edges of the strip that allows the largest mesh, and log M(c). For planning
     only."""
-    doubles = [tuple(np.array([about(t[i]) for t in side]) for i in (0, 1)) for side in (a, b)]
+    doubles = _doubles(a, b)
     spread, width = (max(float(np.ptp(doubles[i][1])) for i in own) for own in ((0, 1), (1,)))
     limit = min(0.99 * math.pi / spread if spread > 0 else math.inf, 10 * math.sqrt(nats))
-    room = math.sqrt(2 * (nats - tilt * math.log(math.cos(limit * width / 2)))) + 2
-    x, dx = np.linspace(left - room, right + room, 500, retstep=True)
+    x, dx = np.linspace(*_span(doubles, tilt, nats - tilt * math.log(math.cos(limit * width / 2))), 500, retstep=True)
     log_f, _, turned = _at(doubles, x, tilt)
     total = log_f.max() + math.log(np.exp(log_f - log_f.max()).sum())
     log_f -= total
@@ -296,47 +297,99 @@ def _plan_strip(a, b, tilt: float, lifted: bool, nats: float, left: float, right
     return best[0], float(total + math.log(dx / math.sqrt(2 * math.pi)))
 
 
-def _on_strip(a, b, c: arb, up: arb, nats: float, left: float, right: float) -> arb:
+def _on_strip(a, b, c: arb, up: arb, nats: float) -> arb:
     """At least int |f| on the line Im x = +-up at y = 0: cell by cell, in ball arithmetic."""
     spread_a, spread_b = _spread(a), _spread(b)
     if not (up * spread_a < arb.pi() and up * spread_b < arb.pi()):
         raise UndecidedError("the strip of a step's transform is too wide")
     least = (up * spread_b / 2).cos()
-    room = math.sqrt(2 * (nats - about(c) * math.log(about(least)))) + 2
-    low, high = left - room, right + room
+    nats -= about(c) * math.log(about(least))
+    low, high = _span(_doubles(a, b), about(c), nats)
     cells = max(min(int((high - low) / 0.25), 300), 40)
     d = (high - low) / cells
-    curved = 1 + (1 + c) * spread_a**2 / 4 + c * spread_b**2 / 4
-    bent = (curved * arb(d) ** 2 / 8).exp() * d
     total = arb(0)
     for i in range(cells):
         at = low + d * (i + 0.5)
         whole, point = arb(at, 0.5000001 * d), arb(at)
         top, bottom = _sum(a, point), _sum(b, point)
         slope = abs((1 + c) * _mean(a, point) / top - c * _mean(b, point) / bottom - point)
-        grows = slope * d / 2
+        grows = slope * d / 2 + _curved(a, b, c, whole) * arb(d) ** 2 / 8
         if not up.is_zero():
             size_a, size_b = _turned(a, whole, up)[0], _turned(b, whole, up)[0]
             grows += (1 + c) * size_a.upper().min(arb(1)).log() - c * size_b.lower().max(least).log()
-        total += (grows.upper() + c * (top / bottom).log()).exp() * bent * top * _phi(point)
-    ends = [arb(high) - (1 + c) * a[-1][1] + c * b[0][1], -arb(low) + (1 + c) * a[0][1] - c * b[-1][1]]
-    for edge, rate in zip((arb(high), arb(low)), ends, strict=True):
-        if not rate > 0:
-            raise UndecidedError("the tail of a step's transform was not reached")
-        top, bottom = _sum(a, edge), _sum(b, edge)
-        total += (c * (top / bottom).log() - c * least.log()).exp() * top * _phi(edge) / rate
-    return total * (up * up / 2).exp()
+        total += (grows.upper() + c * (top / bottom).log()).exp() * d * top * _phi(point)
+    ends = _beyond(a, b, c, arb(high), 0.0, nats) + _beyond(*_mirrored(a, b), c, -arb(low), 0.0, nats)
+    return (total + ends * (-c * least.log()).exp()) * (up * up / 2).exp()
 
 
 def _mean(side, x: arb) -> arb:
     return sum((a * s * (s * (x - s / 2)).exp() for a, s in side), arb(0))
 
 
-def _geometric(exponent: arb) -> arb:
-    """sum_{j >= 1} e^{-j exponent}."""
-    if not exponent > 0:
-        raise UndecidedError("the tail of a step's transform was not reached")
-    return 1 / (exponent.exp() - 1)
+def _curved(a, b, c: arb, x: arb) -> arb:
+    """At least |(log f)''| on the ball x; where the cell is short for the spread alone, that bound serves."""
+    anywhere = 1 + (1 + c) * _spread(a) ** 2 / 4 + c * _spread(b) ** 2 / 4
+    if anywhere * x.rad() * x.rad() < 0.1:
+        return anywhere
+    return 1 + (1 + c) * _variance(a, x) + c * _variance(b, x)
+
+
+def _variance(side, x: arb) -> arb:
+    """At least the variance of the shifts with the weights of the terms of A, or of B, at any place of the ball x."""
+    _, first = max((about(a.log() + s * (x - s / 2)), i) for i, (a, s) in enumerate(side))
+    base = side[first][1]
+    square = arb(0)
+    for a, s in side:
+        rest = sum((o / a * ((t - s) * (x - (t + s) / 2)).exp() for o, t in side), arb(0)).lower()
+        square += (s - base) * (s - base) / rest.max(arb(1))
+    return square.upper().min((_spread(side) ** 2 / 4).upper())
+
+
+def _mirrored(a, b):
+    """The branch with x for -x."""
+    return [[(w, -s) for w, s in reversed(side)] for side in (a, b)]
+
+
+def _doubles(a, b):
+    """Weights and shifts of both sides as doubles. For planning only."""
+    return [tuple(np.array([about(t[i]) for t in side]) for i in (0, 1)) for side in (a, b)]
+
+
+def _span(doubles, tilt: float, nats: float) -> tuple[float, float]:
+    """Ends of an interval outside of which f at y = 0 is e^-nats of its largest value and less. For planning only."""
+    (_, alpha), (_, beta) = doubles
+    room = math.sqrt(2 * nats) + 2
+    low = min((1 + tilt) * alpha.min() - tilt * beta.max(), 0.0) - room
+    high = max((1 + tilt) * alpha.max() - tilt * beta.min(), 0.0) + room
+    if high - low < 4 * room:
+        return low, high
+    x = np.linspace(low, high, int((high - low) / 0.25) + 100)
+    log_f = (1 + tilt) * _log_sum(doubles[0], x) - tilt * _log_sum(doubles[1], x) - 0.5 * x * x
+    inside = np.flatnonzero(log_f > log_f.max() - nats)
+    return float(x[max(inside[0] - 1, 0)]), float(x[min(inside[-1] + 1, x.size - 1)])
+
+
+def _beyond(a, b, c: arb, edge: arb, h: float, nats: float) -> arb:
+    """At least int f over [edge, inf), and at least h times the sum of f at places there at distances h."""
+    far = (1 + c) * a[-1][1] - c * b[0][1] + 8
+
+    def size(top: arb, bottom: arb, near: arb) -> arb:
+        return ((1 + c) * top.log() - c * bottom.log() - near * near / 2).exp()
+
+    here, width = (_sum(a, edge), _sum(b, edge)), 0.25
+    enough, total = 8 * size(*here, edge), arb(0)
+    for _ in range(MAX_CELLS):
+        if edge >= far and edge > 0:
+            return (total + size(*here, edge) * (h + 1 / (edge - far + 8))) / (2 * arb.pi()).sqrt()
+        next_edge = (edge + width).mid()
+        there = _sum(a, next_edge), _sum(b, next_edge)
+        near = arb(0) if edge <= 0 <= next_edge else min(abs(edge), abs(next_edge), key=about)
+        own = size(here[0].max(there[0]), here[1].min(there[1]), near) * (next_edge - edge + h)
+        if own <= enough or width < 1e-3:
+            total, edge, here, width = total + own, next_edge, there, 1.5 * width
+        else:
+            width /= 2
+    raise UndecidedError("the tail of a step's transform was not reached")
 
 
 def _mass(a, b, c: arb) -> arb:
@@ -358,7 +411,6 @@ def _gap(a, b, c: arb, y: arb) -> arb:
     """At most M(c) - |M(c + iy')| for all y' >= y: the head of the file."""
     tilt, reach = about(c), about(y)
     edges, lifts = _path(a, b, tilt, reach)
-    curved = 1 + (1 + c) * _spread(a) ** 2 / 4 + c * _spread(b) ** 2 / 4
     total = arb(0)
     for low, high, one, two in zip(edges, edges[1:], lifts, lifts[1:], strict=False):
         if one == two == 0:
@@ -379,7 +431,7 @@ def _gap(a, b, c: arb, y: arb) -> arb:
             - y * angle
             + (1 + slant**2).log() / 2
         )
-        e = e.upper()
+        e, curved = e.upper(), _curved(a, b, c, whole)
         point = ((arb(low) + arb(high)) / 2).mid()
         top, bottom = _sum(a, point), _sum(b, point)
         here = d * _phi(point) * top * (c * (top / bottom).log()).exp()
@@ -395,11 +447,10 @@ def _gap(a, b, c: arb, y: arb) -> arb:
 def _path(a, b, tilt: float, reach: float):
     """Edges of cells and heights of the path there, for about the largest gap; height 0 at both ends. For planning
     only."""
-    doubles = [tuple(np.array([about(t[i]) for t in side]) for i in (0, 1)) for side in (a, b)]
+    doubles = _doubles(a, b)
     spread = [float(np.ptp(shift)) for _, shift in doubles]
     widest = max(*spread, 1e-9)
-    ends = [(1 + tilt) * doubles[0][1][i] - tilt * doubles[1][1][j] for i, j in ((0, -1), (-1, 0))]
-    x = np.linspace(min(0.0, *ends) - 8, max(0.0, *ends) + 8, 1200)
+    x = np.linspace(*_span(doubles, tilt, 30.0), 1200)
     log_f = _at(doubles, x, tilt)[0]
     bulk = np.flatnonzero(log_f > log_f.max() - 25)
     curve = 1 + (1 + tilt) * spread[0] ** 2 / 4 + tilt * spread[1] ** 2 / 4
