@@ -397,7 +397,7 @@ static int points_tilt(hs_law *w, double c, double *scratch)
     }
     w->var_upper = pow(sqrt((S.var + S.var_e) / fmax(1 - S.e, 1e-300)) + S.edge, 2) * (1 + 1e-6) + 1e-14 * mean * mean +
                    16 * out * pow(fabs(range) + fabs(mean), 2);
-    w->var_upper = (w->var_upper + level * pow(fabs(range) + 31, 2)) * (1 + 2.5 * level); /* [theory: law.mixture] */
+    w->var_upper = (w->var_upper + level * pow(fabs(range) + 31, 2)) * (1 + 3.75 * level); /* [theory: law.mixture] */
     return out < 0.1 ? HS_OK : HS_TOO_WIDE;
 }
 
