@@ -84,7 +84,7 @@ enum { HS_LAW_SUBNORMAL = 5, HS_LAW_RANGE = 6, HS_LAW_SUBRANGE = 7, HS_LAW_ALLOC
 enum { HS_LAW_DENSITY = 9, HS_LAW_MIXTURE = 10 };
 
 /* A run: b steps in one direction, each k runs of (m, q). The arrays are lent; a field without a use is 0 or NULL.
- * contour.c alone reads pairs; prawitz.c and edgeworth.c alone need and read kinds; contour.c, prawitz.c and
+ * contour.c and hyperbola.c alone read pairs; prawitz.c and edgeworth.c alone need and read kinds; contour.c, prawitz.c and
  * saddlepoint.c know rules, the last two where n_fits > 0 as all steps with q < 1. */
 typedef struct {
     int b, add;
@@ -129,9 +129,10 @@ int hs_bulk_line_delta(const hs_pair *pair, double k, double eps, const hs_rule 
 int hs_bulk_line_eps(const hs_pair *pair, double k, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
                      hs_crossing *out);
 
-/* hyperbola.c: certified delta(eps) and eps(delta) for b <= 6 distinct steps with q < 1. log_tol is the logarithm of
- * the relative half-width wanted for delta. HS_OK and HS_LOOSE leave valid outputs. */
-int64_t hs_hyperbola_work(int b);
+/* hyperbola.c: certified delta(eps) and eps(delta) for distinct steps with q < 1, of at most 6 branches in all (a step
+ * that is no pair has one). log_tol is the logarithm of the relative half-width wanted for delta. HS_OK and HS_LOOSE
+ * leave valid outputs. */
+int64_t hs_hyperbola_work(int branches);
 int hs_hyperbola_delta(const hs_run *run, double eps, double log_tol, double *work, int64_t n_work, hs_point *out);
 int hs_hyperbola_eps(const hs_run *run, double log_delta, double log_tol, double *work, int64_t n_work,
                      hs_crossing *out);

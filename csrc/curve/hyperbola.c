@@ -34,21 +34,47 @@
 #include "curve/hyperbola.h"
 #include "line/root.h"
 
+/* M of step i at node n on the inner paths of its cell: e^{o[4]} (o[0] + i o[1]), within e^{o[4]} o[2] of rounding and
+ * e^{o[4]} o[3] of the inner mesh. */
+static void step_node(hs_job *J, int n, int cell, int i, double *o)
+{
+    double x = J->nx[n], y = J->ny[n], one[HS_BRANCHES][4], size;
+    int l, first = J->from[i], count = J->from[i + 1] - first;
+    for (o[4] = -HUGE_VAL, l = 0; l < count; l++) {
+        hs_line_node(&J->path[first + l][J->mid.rung[cell][first + l]].mid, x, y, one[l], J->tmp);
+        o[4] = fmax(o[4], one[l][3]);
+    }
+    for (o[0] = o[1] = o[2] = o[3] = 0, l = 0; l < count; l++) {
+        const hs_hyp_branch *branch = &J->branch[first + l];
+        double d = one[l][3] - o[4], e = J->mid.log_e[cell][first + l] + x * J->path[first + l][0].floor - o[4];
+        double scale = branch->w * exp(d);
+        o[0] += scale * one[l][0];
+        o[1] += scale * one[l][1];
+        o[2] += scale * one[l][2];
+        o[3] += branch->w * exp(fmin(e, 700)) * (1 + 1e-9);
+        if (branch->w == 1) continue;
+        size = scale * (fabs(one[l][0]) + fabs(one[l][1]) + one[l][2]); /* the weight, e^d, products and sums */
+        o[2] += HS_U * (branch->w_err + 12 + 2 * fabs(d)) * size;
+    }
+}
+
 /* K and its errors at node n, on the inner paths of its cell */
 static int node(hs_job *J, int n, int cell)
 {
-    double v = n * J->h_v, x = J->a0 + J->A * sin(HS_HYP_GAMMA) * cosh(v), y = J->A * cos(HS_HYP_GAMMA) * sinh(v);
+    double v = n * J->h_v;
     double kr = 0, ki = 0, ab = 0;
-    double ein = 0, ern = 0, o[4];
+    double ein = 0, ern = 0, o[5];
     int i;
+    J->nx[n] = J->a0 + J->A * sin(HS_HYP_GAMMA) * cosh(v);
+    J->ny[n] = J->A * cos(HS_HYP_GAMMA) * sinh(v);
     for (i = 0; i < J->b; i++) {
         double mod, lm, th;
         double e, r;
-        hs_line_node(&J->path[i][J->mid.rung[cell][i]].mid, x, y, o, J->tmp);
+        step_node(J, n, cell, i, o);
         mod = sqrt(o[0] * o[0] + o[1] * o[1]);
-        lm = log(mod) + o[3];
+        lm = log(mod) + o[4];
         th = atan2(o[1], o[0]);
-        e = exp(fmin(J->mid.log_e[cell][i] + x * J->path[i][0].logq1 - lm, 700)) * (1 + 1e-9);
+        e = o[3] / mod;
         r = o[2] / mod;
         if (!(mod > 0 && e < 1e15 && r < 1e15)) return HS_TOO_WIDE;
         kr += J->k[i] * lm;
@@ -56,10 +82,8 @@ static int node(hs_job *J, int n, int cell)
         ab += J->k[i] * (fabs(lm) + fabs(th));
         /* |(M+d)^k - M^k| <= |M|^k ((1+|d/M|)^k - 1), k whole */
         ein += J->k[i] * (log1p(e + r) - log1p(r)); /* [theory: hyperbola.inner] */
-        ern += J->k[i] * (log1p(r) + HS_U * (7 + 3 * fabs(lm) + 2 * fabs(th) + 2 * fabs(o[3])));
+        ern += J->k[i] * (log1p(r) + HS_U * (7 + 3 * fabs(lm) + 2 * fabs(th) + 2 * fabs(o[4])));
     }
-    J->nx[n] = x;
-    J->ny[n] = y;
     J->kr[n] = kr;
     J->ki[n] = ki;
     J->ein[n] = ein;
@@ -157,7 +181,7 @@ static void assemble(const void *prepared, double eps, hs_value *v)
         else {
             v->value = -expm1(eps);
             v->slope = exp(eps);
-            v->upper = 1;
+            v->upper = J->paired ? HUGE_VAL : 1;
         }
         return;
     }
@@ -181,28 +205,51 @@ static void assemble(const void *prepared, double eps, hs_value *v)
     v->upper = sum + v->alias_right + v->truncation + v->inner + v->rounding;
 }
 
-int64_t hs_hyperbola_work(int b) { return 60000 + (int64_t)80000 * b; }
+int64_t hs_hyperbola_work(int branches) { return 60000 + (int64_t)80000 * branches; }
+
+/* The branches of step i, behind those of the steps before it; its part of the wall. */
+static int job_step(hs_job *J, const hs_run *run, int i)
+{
+    const hs_pair *pair = J->pair && J->pair[i].branches > 0 ? &J->pair[i] : NULL;
+    int r, n = pair ? pair->branches : 1;
+    double wall = -HUGE_VAL;
+    J->from[i] = J->branches;
+    if (pair && (J->add || !(pair->q_err < 1e3 && pair->w_err < 1e6))) return HS_BAD_ARGUMENT;
+    if (J->branches + n > HS_HYP_MAX_STEPS) return HS_BAD_ARGUMENT;
+    for (r = 0; r < n; r++) {
+        hs_hyp_branch *out = &J->branch[J->branches++];
+        *out = (hs_hyp_branch){.step = i, .w = 1, .q = run->q[i], .up = run->m[i]};
+        if (pair)
+            *out = (hs_hyp_branch){i, pair->w[r], pair->q[r], pair->up[r], pair->down[r], pair->q_err, pair->w_err};
+        if (!(out->up > 1e-6 && out->up < 100 && out->q > 1e-300 && out->q < 1 && out->w > 0 && out->w <= 1))
+            return HS_BAD_ARGUMENT;
+        if (out->down != 0 && !(out->down > 1e-6 && out->down <= out->up && out->q <= 0.5)) return HS_BAD_ARGUMENT;
+        wall = fmax(wall, out->down > 0 ? 0 : log1p(-out->q));
+        J->paired += pair != NULL;
+    }
+    J->from[i + 1] = J->branches;
+    J->wall += J->k[i] * wall;
+    return HS_OK;
+}
 
 static int job_init(hs_job *J, const hs_run *run, double *work, int64_t n_work)
 {
-    const double *m = run->m, *q = run->q, *k = run->k;
+    const double *k = run->k;
     double **arrays[HS_HYP_ARRAYS];
     int i, b = run->b;
     if (!(b >= 1 && b <= HS_HYP_MAX_STEPS)) return HS_BAD_ARGUMENT;
     J->b = b;
-    J->m = m;
-    J->q = q;
+    J->m = run->m;
+    J->q = run->q;
     J->k = k;
+    J->pair = run->pair;
     J->add = run->add != 0;
     J->ktot = J->wall = 0;
     J->t = 0;
-    J->n = 0;
+    J->n = J->branches = J->paired = 0;
     for (i = 0; i < b; i++) {
-        if (!(m[i] > 1e-6 && m[i] < 100 && q[i] > 1e-300 && q[i] < 1 && k[i] >= 1 && k[i] < 1e15 &&
-              k[i] == floor(k[i])))
-            return HS_BAD_ARGUMENT;
+        if (!(k[i] >= 1 && k[i] < 1e15 && k[i] == floor(k[i])) || job_step(J, run, i)) return HS_BAD_ARGUMENT;
         J->ktot += k[i];
-        J->wall += k[i] * log1p(-q[i]);
     }
     if (n_work < 4 * HS_HYP_TMP + HS_HYP_ARRAYS * HS_HYP_MAX_NODES) return HS_SCRATCH;
     J->tmp = work;
@@ -271,16 +318,19 @@ int hs_hyperbola_delta(const hs_run *run, double eps, double log_tol, double *wo
     return out->upper - out->lower <= 2 * exp(log_tol) * out->estimate ? HS_OK : HS_LOOSE;
 }
 
-/* eps of "one step jumps": sum k_i delta_i(eps) = delta, closed forms; REMOVE only, a starting point */
+/* eps of "one step jumps": sum k_i delta_i(eps) = delta, closed forms where one side does not move, else about that;
+ * REMOVE only, a starting point */
 static double one_jump(const hs_job *J, double log_delta)
 {
     double lo = 0, hi = 700, eps = 1;
     int i, it;
     for (it = 0; it < 40; it++) {
         double d = 0;
-        for (i = 0; i < J->b; i++) {
-            double g = log1p(expm1(eps) / J->q[i]) / J->m[i], m = J->m[i], r2 = 0.7071067811865476;
-            d += J->k[i] * J->q[i] * 0.5 * (erfc((g - 0.5 * m) * r2) - exp(g * m) * erfc((g + 0.5 * m) * r2));
+        for (i = 0; i < J->branches; i++) {
+            const hs_hyp_branch *at = &J->branch[i];
+            double m = at->up, g = log(expm1(eps) / at->q + (at->down > 0 ? 1e-300 : 1)) / m, r2 = 0.7071067811865476;
+            d += J->k[at->step] * at->w * at->q * 0.5 *
+                 (erfc((g - 0.5 * m) * r2) - exp(g * m) * erfc((g + 0.5 * m) * r2));
         }
         if (d > exp(log_delta)) lo = eps;
         else hi = eps;

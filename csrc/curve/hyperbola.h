@@ -18,20 +18,29 @@ enum {
 typedef struct {
     int n;
     double h;
-    double *lr, *li, *lw, *dd; /* log(1+U); log(h |w|/sqrt(2 pi)) + slack; slack per unit |a| */
-    double *cr, *ci, *c0, *c1; /* node line only: log(w g' sqrt(2 pi)); rounding per unit, per |a| */
-    double logq1, left_lw, left_rho;
+    double *lr, *li, *lw, *dd; /* L; log(h |w (1+U2)|/sqrt(2 pi)) + slack; slack per unit |a| */
+    double *cr, *ci, *c0, *c1; /* node line only: log(w (1+U2) g' sqrt(2 pi)); rounding per unit, per |a| */
+    double floor, left_lw, left_rho, left_turn;
     double right_lw, right_lr, right_li; /* both open ends */
     double lam0, mslope, merr;
     double m, l_max;
 } hs_line;
 
+/* A branch of a step's pair: num (1-q) N(0,1) + q N(up,1), den (1-q) N(0,1) + q N(-down,1), 0 <= down <= up; of weight
+ * w in its step, whose relative errors in units of u are those of hs_pair. */
+typedef struct {
+    int step;
+    double w, q, up, down;
+    double q_err, w_err;
+} hs_hyp_branch;
+
 typedef struct { /* an inner path and its two shifted copies */
     int state;   /* 0 not built, 1 built, -1 unusable */
     double m, q, logq, logq1;
+    double down, q_err, floor, xd; /* floor: log|e^L| left of all samples is at most floor x; xd: as xb, of 1 + U2 */
     double xb, mu1, mu2, x1;
     double x2, w, d, h;
-    double lo, hi;
+    double lo, hi, lift;
     hs_line mid, up, dn;
 } hs_path;
 
@@ -40,7 +49,8 @@ typedef struct {
     int64_t left;
 } hs_arena;
 
-int hs_path_plan(hs_path *path, double m, double q, int rung, int add, double kappa, double reach, double t_inner);
+int hs_path_plan(hs_path *path, const hs_hyp_branch *branch, int rung, int add, double kappa, double reach,
+                 double t_inner);
 int hs_path_build(hs_path *path, hs_arena *mem, double *tmp);
 int hs_path_build_strip(hs_path *path, hs_arena *mem, double *tmp);
 double hs_line_log_upper(const hs_line *line, double x, double y, double *tmp);
@@ -67,7 +77,11 @@ typedef struct { /* cells of one hyperbola, v in [i DV, (i+1) DV] */
 typedef struct {
     int b, add, n;
     const double *m, *q, *k;
-    double ktot, wall; /* wall = sum k log(1-q): s > wall */
+    const hs_pair *pair;            /* of each step, or NULL */
+    int branches, paired;           /* of all steps; whether any step is a pair */
+    int from[HS_HYP_MAX_STEPS + 1]; /* where the branches of a step begin */
+    hs_hyp_branch branch[HS_HYP_MAX_STEPS];
+    double ktot, wall; /* wall = sum k log(1-q), 0 for log(1-q) of a step of two sides: s > wall */
     double s, t, a_s;
     double k2, a0, A;
     double h_v, t_inner, ki_max;

@@ -88,7 +88,7 @@ static inline double hs_sum(const double *v, int n)
 static int ends(const hs_line *L, double x, double y, double a, double *left, double *right, double *lam)
 {
     *lam = L->lam0 - L->m * (x - L->mslope * y + a * L->merr); /* [theory: hyperbola.line-ends] */
-    *left = L->left_lw + x * L->logq1 + a * L->left_rho;
+    *left = L->left_lw + x * L->floor + a * L->left_rho + (y < 0 ? -y * L->left_turn : 0);
     *right = L->right_lw + x * L->right_lr - y * L->right_li;
     return *lam > 0;
 }
@@ -129,7 +129,7 @@ double hs_line_log_ends_upper(const hs_line *L, double x, double y)
 /* growth of the bound per unit y along the direction (kappa, 1), for all later points; needs lam not to shrink */
 HS_CLONES double hs_line_rate_upper(const hs_line *L, double kappa)
 {
-    double s = sqrt(1 + kappa * kappa), r = kappa * L->logq1 + s * L->left_rho, top[8];
+    double s = sqrt(1 + kappa * kappa), r = kappa * L->floor + s * L->left_rho, top[8];
     const double *restrict lr = L->lr, *restrict li = L->li, *restrict dd = L->dd;
     int i, j, n = L->n;
     if (!(L->mslope >= kappa + s * L->merr)) return HUGE_VAL;

@@ -21,6 +21,7 @@
  * estimates: any contour gives a proof, a bad one only a wide interval.
  */
 #include "curve/hyperbola.h"
+#include "law/twosided.h"
 #include "line/saddle.h"
 #include <math.h>
 #include <string.h>
@@ -34,7 +35,8 @@ void hs_hyp_real_cgf(const hs_job *J, double a, double *K)
     K[0] = K[1] = K[2] = 0;
     for (i = 0; i < J->b; i++) {
         double one[3];
-        hs_cgf_estimate(J->m[i], J->q[i], a, one);
+        if (J->pair && J->pair[i].branches) hs_two_cgf_estimate(&J->pair[i], a - 1, one);
+        else hs_cgf_estimate(J->m[i], J->q[i], a, one);
         for (d = 0; d < 3; d++) K[d] += J->k[i] * one[d];
     }
 }
@@ -120,9 +122,9 @@ int hs_hyp_plan(hs_job *J)
 {
     int i, r, st;
     double xm = J->add ? -J->a_s : J->a0 + 2.4 * J->A * sin(HS_HYP_GAMMA + HS_HYP_BETA);
-    for (i = 0; i < J->b; i++)
+    for (i = 0; i < J->branches; i++)
         for (r = 0; r < HS_HYP_PATHS; r++) {
-            st = hs_path_plan(&J->path[i][r], J->m[i], J->q[i], r, J->add, tan(HS_HYP_GAMMA + HS_HYP_BETA), fmax(xm, 1),
+            st = hs_path_plan(&J->path[i][r], &J->branch[i], r, J->add, tan(HS_HYP_GAMMA + HS_HYP_BETA), fmax(xm, 1),
                               J->t_inner);
             if (st) J->path[i][r].state = -1;
         }
@@ -137,7 +139,7 @@ static int usable(hs_job *J, int i, int r, int strip)
     return strip ? p->state == 2 : p->state > 0 || p->state == -2;
 }
 
-/* log of the inner quadrature error of path r of step i */
+/* log of the inner quadrature error of path r of branch i */
 static double log_err_upper(hs_job *J, int i, int r, double x, double y)
 {
     const hs_path *p = &J->path[i][r];
@@ -183,6 +185,19 @@ static double log_kernel_upper(const hs_job *J, const hs_arc *C, int cell)
     return log(J->A * cosh(v2)) - 0.5 * log((p * p + y1 * y1) * (r * r + y1 * y1));
 }
 
+/* Log of the bound of M of step i at vertex v, on the paths `cur` of its branches, weights rounded up. */
+static double log_step(hs_job *J, const hs_arc *C, int v, int i, const int *cur, cache T[][HS_HYP_PATHS])
+{
+    double sum = -HUGE_VAL;
+    int l;
+    for (l = J->from[i]; l < J->from[i + 1]; l++) {
+        double w = J->branch[l].w, b = at_vertex(J, C, v, l, cur[l], BOUND, &T[l][cur[l]]);
+        if (w == 1) sum = b;
+        else sum = hs_log_add(sum, b + log(w) + (J->branch[l].w_err + 8) * HS_U * (1 + fabs(log(w))));
+    }
+    return sum;
+}
+
 static void set_vertex(const hs_job *J, hs_arc *C, int j)
 {
     /* [theory: hyperbola.cells] */
@@ -191,52 +206,68 @@ static void set_vertex(const hs_job *J, hs_arc *C, int j)
     C->y[j] = J->A * cos(C->gamma) * sinh(vm) * f;
 }
 
+/* The path of branch l at the end of the arc, from `first` on, with its bound and both its rates; false where none
+ * decays. */
+static int end_path(hs_job *J, const hs_arc *C, int l, int first, double *phi, double *rate)
+{
+    const hs_path *path = J->path[l];
+    double k = J->k[J->branch[l].step], best = HUGE_VAL;
+    double room = 0.3 * (J->s - J->wall) * fmax(fabs(C->kap0), 1e-3) / (k * J->b);
+    int r;
+    for (r = first > 0 ? first : 1; r < HS_HYP_PATHS && (r <= first + 2 || best > 1e5); r++) {
+        double at, r0, r1, score;
+        if (!usable(J, l, r, 0)) continue;
+        at = hs_line_log_upper(&path[r].mid, C->end_x, C->end_y, J->tmp);
+        r0 = hs_line_rate_upper(&path[r].mid, C->kap0);
+        r1 = hs_line_rate_upper(&path[r].mid, C->kap1);
+        score = k * at + (r1 - C->kap1 * path[0].floor > room ? 1e6 : 0);
+        if (score < best) {
+            best = score;
+            *phi = at;
+            rate[0] = r0;
+            rate[1] = r1;
+        } else if (score > best + 2 && best < 1e5) break;
+    }
+    return best < HUGE_VAL;
+}
+
 /* [theory: hyperbola.tail] */
 static int arc_end(hs_job *J, hs_arc *C, int *cur)
 {
     double v = C->n * HS_HYP_DV, sg = sin(C->gamma), cg = cos(C->gamma);
-    double ka, kb;
-    int i, r;
+    int i, l;
     C->v_end = v;
     C->end_x = J->a0 + J->A * sg * cosh(v);
     C->end_y = J->A * cg * sinh(v);
-    C->kap1 = kb = sg / cg;
-    C->kap0 = ka = kb * tanh(v);
+    C->kap1 = sg / cg;
+    C->kap0 = C->kap1 * tanh(v);
     C->end_phi = C->rate0 = C->rate1 = 0;
     for (i = 0; i < J->b; i++) {
-        double best = HUGE_VAL, bp = 0, b0 = 0;
-        double b1 = 0, room = 0.3 * (J->s - J->wall) * fmax(fabs(ka), 1e-3) / (J->k[i] * J->b);
-        for (r = cur[i] > 0 ? cur[i] : 1; r < HS_HYP_PATHS && (r <= cur[i] + 2 || best > 1e5); r++) {
-            double phi, r0, r1, score;
-            if (!usable(J, i, r, 0)) continue;
-            phi = hs_line_log_upper(&J->path[i][r].mid, C->end_x, C->end_y, J->tmp);
-            r0 = hs_line_rate_upper(&J->path[i][r].mid, ka);
-            r1 = hs_line_rate_upper(&J->path[i][r].mid, kb);
-            score = J->k[i] * phi + (r1 - kb * log1p(-J->q[i]) > room ? 1e6 : 0);
-            if (score < best) {
-                best = score;
-                bp = phi;
-                b0 = r0;
-                b1 = r1;
-            } else if (score > best + 2 && best < 1e5) break;
+        double sum = -HUGE_VAL, most[2] = {-HUGE_VAL, -HUGE_VAL};
+        for (l = J->from[i]; l < J->from[i + 1]; l++) {
+            double phi = 0, rate[2] = {0, 0}, w = J->branch[l].w;
+            if (!end_path(J, C, l, cur[l], &phi, rate)) return HS_NO_DECAY;
+            if (w != 1) phi += log(w) + (J->branch[l].w_err + 8) * HS_U * (1 + fabs(log(w)));
+            sum = l > J->from[i] ? hs_log_add(sum, phi) : phi;
+            most[0] = fmax(most[0], rate[0]); /* [theory: hyperbola.convex] */
+            most[1] = fmax(most[1], rate[1]);
         }
-        if (!(best < HUGE_VAL)) return HS_NO_DECAY;
-        C->end_phi += J->k[i] * bp;
-        C->rate0 += J->k[i] * b0;
-        C->rate1 += J->k[i] * b1;
+        C->end_phi += J->k[i] * sum;
+        C->rate0 += J->k[i] * most[0];
+        C->rate1 += J->k[i] * most[1];
     }
     return HS_OK;
 }
 
-/* The path of step i on cell c, from `first` on: the first one below `bar`, else the best of those that follow;
+/* The path of branch i on cell c, from `first` on: the first one below `bar`, else the best of those that follow;
  * HS_HYP_PATHS if none. */
 static int choose_path(hs_job *J, const hs_arc *C, int c, int i, int first, int kind, double bar, double *w, cache *T)
 {
     int r, best = HS_HYP_PATHS;
-    double last = *w, next;
+    double last = *w, next, k = J->k[J->branch[i].step];
     *w = HUGE_VAL;
     for (r = first; r < HS_HYP_PATHS; r++) {
-        if (best < r && r > best + (c > 0 ? 2 : 4) && (c == 0 || J->k[i] * (*w - last) < 1)) break;
+        if (best < r && r > best + (c > 0 ? 2 : 4) && (c == 0 || k * (*w - last) < 1)) break;
         if (!usable(J, i, r, kind == ERROR)) continue;
         next = worst(J, C, c, i, r, kind, &T[r]);
         if (next < *w) {
@@ -256,38 +287,41 @@ static double enter(hs_job *J, hs_arc *C, int c, const int *cur, int kind, cache
     C->kernel[c] = log_kernel_upper(J, C, c);
     for (j = 0; j < 3; j++) {
         C->phi[c][j] = 0;
-        for (i = 0; i < J->b; i++) C->phi[c][j] += J->k[i] * at_vertex(J, C, c + j, i, cur[i], BOUND, &T[i][cur[i]]);
+        for (i = 0; i < J->b; i++) C->phi[c][j] += J->k[i] * log_step(J, C, c + j, i, cur, T);
         top = fmax(top, C->phi[c][j] - J->s * C->x[c + j]);
     }
-    for (i = 0; i < J->b; i++) {
+    for (i = 0; i < J->branches; i++) {
         C->rung[c][i] = cur[i];
-        C->log_e[c][i] = -HUGE_VAL; /* relative to (1-q)^x, whose log is affine: the bound stays convex */
+        C->log_e[c][i] = -HUGE_VAL; /* relative to e^{floor x}, whose log is affine: the bound stays convex */
         for (j = 0; j < 3 && kind == ERROR; j++)
             C->log_e[c][i] = fmax(C->log_e[c][i], at_vertex(J, C, c + j, i, cur[i], ERROR, &T[i][cur[i]]) -
-                                                      C->x[c + j] * J->path[i][0].logq1);
+                                                      C->x[c + j] * J->path[i][0].floor);
     }
     C->n = c + 1;
     return top + C->kernel[c];
 }
 
-/* Log of the inner error of step i that no longer matters on cell c, judged on the paths `cur`: it adds less than
+/* Log of the inner error of branch l that no longer matters on cell c, judged on the paths `cur`: it adds less than
  * e^(log_floor - 1), and k times its ratio to M is small. */
-static double fine_error(hs_job *J, const hs_arc *C, int c, const int *cur, int i, double log_floor,
+static double fine_error(hs_job *J, const hs_arc *C, int c, const int *cur, int l, double log_floor,
                          cache T[][HS_HYP_PATHS])
 {
     double level = -HUGE_VAL, low = HUGE_VAL;
-    int j, l;
+    int i, j, own = J->branch[l].step;
+    for (i = 0; i < J->branches; i++)
+        if (!usable(J, i, cur[i], 0)) return -HUGE_VAL;
     for (j = 0; j < 3; j++) {
         double sum = -J->s * C->x[c + j];
-        for (l = 0; l < J->b; l++) {
-            double w = usable(J, l, cur[l], 0) ? at_vertex(J, C, c + j, l, cur[l], BOUND, &T[l][cur[l]]) : HUGE_VAL;
-            sum += J->k[l] * w;
-            if (l == i) low = fmin(low, w);
+        for (i = 0; i < J->b; i++) {
+            double w = log_step(J, C, c + j, i, cur, T);
+            sum += J->k[i] * w;
+            if (i == own) low = fmin(low, w);
         }
         level = fmax(level, sum);
     }
     level += log_kernel_upper(J, C, c);
-    return level < HUGE_VAL ? low - log(J->k[i]) + fmin(log_floor - 1 - level, -3) : -HUGE_VAL;
+    low -= log(J->k[own]) + log(J->branch[l].w);
+    return level < HUGE_VAL ? low + fmin(log_floor - 1 - level, -3) : -HUGE_VAL;
 }
 
 /* Cells outwards: for nodes (kind ERROR) until the bound is below log_floor; for the norm (kind BOUND) as soon as
@@ -303,12 +337,12 @@ int hs_hyp_march(hs_job *J, hs_arc *C, double gamma, int kind, double log_floor)
     C->n = 0;
     set_vertex(J, C, 0);
     set_vertex(J, C, 1);
-    for (i = 0; i < J->b && kind == ERROR; i++) cur[i] = J->up.rung[0][i];
+    for (i = 0; i < J->branches && kind == ERROR; i++) cur[i] = J->up.rung[0][i];
     for (c = 0; c < HS_HYP_CELLS; c++) {
         set_vertex(J, C, c + 2);
-        for (i = 0; i < J->b; i++) {
+        for (i = 0; i < J->branches; i++) {
             double bar = kind == ERROR                          ? fine_error(J, C, c, cur, i, log_floor, T)
-                         : c > 0 && level < high - HS_HYP_QUIET ? w[i] - 1 / J->k[i]
+                         : c > 0 && level < high - HS_HYP_QUIET ? w[i] - 1 / J->k[J->branch[i].step]
                                                                 : -HUGE_VAL;
             cur[i] = choose_path(J, C, c, i, cur[i], kind, bar, &w[i], T[i]);
             if (c == 0 && !(w[i] < bar) && kind == ERROR) cur[i] = choose_path(J, C, c, i, 0, kind, bar, &w[i], T[i]);

@@ -14,11 +14,19 @@
 /* largest step of a strip line, in 1/m: keeps the second-order slack finite near the branch points */
 static const double STRIP_STEP = 0.25;
 
+/* Largest height of a path on the left, where 1 + U2 must not turn against the phase: w grows there like e^{d^2/2}. */
+static const double MOST_LIFT = 2.0;
+
 enum { CHUNK = 64 };
 
-typedef struct { /* g, g', bounds of |g''| and |g'''| over a half cell; rho^(+-1) <= 1 and |1 + rho^(+-1) e^{+-ib}|^2 */
+typedef struct { /* of one factor 1 + U: log(1+U)/(1-q); rho^(+-1) <= 1 and |1 + rho^(+-1) e^{+-ib}|^2 */
+    double lr[CHUNK], li[CHUNK], rho[CHUNK], mod2[CHUNK];
+} factor;
+
+typedef struct { /* g, g', bounds of |g''| and |g'''| over a half cell; both factors */
     double g0[CHUNK], g1[CHUNK], p0[CHUNK], p1[CHUNK];
-    double d0[CHUNK], d1[CHUNK], rho[CHUNK], mod2[CHUNK];
+    double d0[CHUNK], d1[CHUNK];
+    factor num, den;
 } chunk;
 
 static double *take(hs_arena *mem, int64_t n)
@@ -49,24 +57,32 @@ static void choose_bends(hs_path *p, int rung, int add, double kappa, double at)
     p->x1 = p->xb - at / p->m;
     p->x2 = rung < 3 ? p->x1 : p->xb + 0.5 / p->m;
     if (p->d > 7.0) p->d = 7.0;
+    p->lift = 0;
+    if (p->down > 0 && p->mu1 > 0) p->lift = p->d = fmin((rung < 4 ? 0.7 : 0.4) / p->m, MOST_LIFT);
 }
 
-int hs_path_plan(hs_path *p, double m, double q, int rung, int add, double kappa, double reach, double t_inner)
+int hs_path_plan(hs_path *p, const hs_hyp_branch *branch, int rung, int add, double kappa, double reach, double t_inner)
 {
     static const double sh[HS_HYP_PATHS] = {0, 1.0, 1.0, 0.5, 2.0, 3.5, 5.0, 7.0, 9.5, 12.5, 16.0};
     static const double more[HS_HYP_PATHS] = {0, 0, 0, 0, 0, 1.5, 3.0, 5.0, 8.0, 12.0, 17.0};
+    double m = branch->up, down = branch->down;
     p->m = m;
-    p->q = q;
-    p->logq1 = log1p(-q);
-    p->logq = log(q);
+    p->down = down;
+    p->q = branch->q;
+    p->q_err = branch->q_err;
+    p->logq1 = log1p(-p->q);
+    p->logq = log(p->q);
+    p->floor = down > 0 ? 0 : p->logq1;
     p->xb = (p->logq1 - p->logq) / m + 0.5 * m;
+    p->xd = down > 0 ? -((p->logq1 - p->logq) / down + 0.5 * down) : -HUGE_VAL;
     choose_bends(p, rung, add, kappa, add && rung > 3 ? fmax(2, log(reach) - 2) + more[rung] : sh[rung]);
-    p->h = 2 * HS_PI * p->d / (t_inner + 0.5 * p->d * p->d);
+    p->h = 2 * HS_PI * p->d / (t_inner + 0.5 * (p->d + p->lift) * (p->d + p->lift));
     if (p->h > 0.45) p->h = 0.45;
     p->h = ldexp(floor(ldexp(p->h, 20)), -20);
     p->lo = -sqrt(2.0 * t_inner) - 1.0;
-    if (add) p->lo -= log1p(reach * q * m) / m;
+    if (add) p->lo -= log1p(reach * p->q * m) / m;
     if (rung > 0 && p->lo > p->x1 - 2.0 * p->w) p->lo = p->x1 - 2.0 * p->w;
+    if (p->lift > 0) p->lo = fmin(p->lo, p->x1 - 6.0 * p->w);
     p->hi = fmax(sqrt(2.0 * t_inner) + 1.0, p->xb + 4.0 / m);
     if (rung < 4 && !add) p->hi = fmax(p->hi, reach * m + sqrt(2.0 * t_inner) + 1.0);
     p->state = 0;
@@ -112,7 +128,7 @@ static void fill_curve(const hs_path *p, double t, double h, double j0, int n, c
     int j;
     for (j = 0; j < n; j++) {
         c->g0[j] = (j0 + j) * h;
-        c->g1[j] = t;
+        c->g1[j] = t + p->lift;
         c->p0[j] = 1;
         c->p1[j] = c->d0[j] = c->d1[j] = 0;
     }
@@ -120,13 +136,12 @@ static void fill_curve(const hs_path *p, double t, double h, double j0, int n, c
     if (p->mu2 > 0) add_bend(0.5 * p->mu2, p->w, p->x2, t, h, j0, n, c);
 }
 
-/* log(1+U) along the continuous branch; |b| < 8e5 */
-HS_CLONES static void fill_log(const hs_path *p, int n, chunk *restrict c, double *restrict lr, double *restrict li)
+/* log((1+U)/(1-q)) of a factor along the continuous branch, at side g; |b| < 8e5. xb: where rho is 1. */
+HS_CLONES static void fill_log(double m, double xb, double side, int n, const chunk *restrict c, factor *restrict f)
 {
-    double m = p->m, xb = p->xb, logq1 = p->logq1;
     int j;
     for (j = 0; j < n; j++) {
-        double v = m * (c->g0[j] - xb), b = m * c->g1[j], far = v < 0 ? -v : v;
+        double v = m * (side * c->g0[j] - xb), b = m * (side * c->g1[j]), far = v < 0 ? -v : v;
         double r = hs_exp(-(far < 650 ? far : 650)), x, y;
         double n2, small, l;
         hs_cis(b, &x, &y);
@@ -138,56 +153,106 @@ HS_CLONES static void fill_log(const hs_path *p, int n, chunk *restrict c, doubl
         x += 1;
         n2 = 1 + n2 > 1e-300 ? 1 + n2 : 1e-300;
         l = small != 0 ? l : hs_log(n2);
-        lr[j] = 0.5 * l + logq1 + (v > 0 ? v : 0);
-        li[j] = hs_atan2(y, x) + (v > 0 ? b : 0);
-        c->rho[j] = r;
-        c->mod2[j] = n2;
+        f->lr[j] = 0.5 * l + (v > 0 ? v : 0);
+        f->li[j] = hs_atan2(y, x) + (v > 0 ? b : 0);
+        f->rho[j] = r;
+        f->mod2[j] = n2;
     }
+}
+
+/* L = log(1+U1) - log(1+U2) from both factors; a pair of one side has U2 = 0. */
+static void fill_loss(const hs_path *p, int n, chunk *restrict c, double *restrict lr, double *restrict li)
+{
+    int j;
+    fill_log(p->m, p->xb, 1, n, c, &c->num);
+    if (p->down > 0) {
+        fill_log(p->down, -p->xd, -1, n, c, &c->den);
+        for (j = 0; j < n; j++) {
+            lr[j] = c->num.lr[j] - c->den.lr[j];
+            li[j] = c->num.li[j] - c->den.li[j];
+        }
+    } else
+        for (j = 0; j < n; j++) {
+            lr[j] = c->num.lr[j] + p->logq1;
+            li[j] = c->num.li[j];
+        }
+}
+
+/* Bound of h^2/8 times the second derivative of log(1+U) along the line, over the half cells about sample j; infinite
+ * near a branch point. far: whether rho is 1 or more. */
+static inline double log_slack(const factor *f, int j, double m, int far, double em, double part, double gh, double d0)
+{
+    double r = f->rho[j], near = far != 0 ? 1 : r, other = far != 0 ? r : 1, den = sqrt(f->mod2[j]) - near * em;
+    double inv = 1 / den, x = part * m * near * (em + 1) * inv * (m * other * inv * gh * gh + d0);
+    return den > 0.02 ? x : HUGE_VAL;
 }
 
 /* lw, the slacks of (2) before they are taken over cells; see hs_line for the names */
 HS_CLONES static void fill_slack(const hs_path *p, double h, int n, const chunk *restrict c, double *restrict lw,
                                  double *restrict slack, double *restrict dd)
 {
-    double gpmax = 1 + p->mu1 + p->mu2, m = p->m, em = expm1(m * 0.5 * h * gpmax);
-    double ed = em + 1, logh = log(h) - HS_LOG_SQRT_2PI, part = h * h / 8;
+    double gpmax = 1 + p->mu1 + p->mu2, logh = log(h) - HS_LOG_SQRT_2PI, part = h * h / 8;
+    double em = expm1(p->m * 0.5 * h * gpmax), em2 = expm1(p->down * 0.5 * h * gpmax);
     int j;
     for (j = 0; j < n; j++) {
-        double g0 = c->g0[j], g1 = c->g1[j], r = c->rho[j];
-        double d0 = c->d0[j], d1 = c->d1[j], big = g0 > p->xb ? 1 : 0;
-        double near = big != 0 ? 1 : r, other = big != 0 ? r : 1, den = sqrt(c->mod2[j]) - near * em, inv = 1 / den;
+        double g0 = c->g0[j], g1 = c->g1[j], d0 = c->d0[j], d1 = c->d1[j];
         double g2 = c->p0[j] * c->p0[j] + c->p1[j] * c->p1[j], ga = sqrt(g2), gl = ga - 0.5 * h * d0;
         double gh = ga + 0.5 * h * d0, x, y;
-        int ok = (den > 0.02) & (gl > 0.3) & (d1 < 1e300);
+        int ok = (gl > 0.3) & (d1 < 1e300);
         gh = gh < gpmax ? gh : gpmax;
         gl = 1 / gl;
-        x = part * m * near * ed * inv * (m * other * inv * gh * gh + d0);
+        x = log_slack(&c->num, j, p->m, g0 > p->xb, em, part, gh, d0);
         y = part * (gh * gh + (fabs(g0) + fabs(g1) + h * gpmax) * d0 + d1 * gl + d0 * gl * d0 * gl);
         lw[j] = -0.5 * (g0 * g0 - g1 * g1) + logh + 0.5 * hs_log(g2);
         dd[j] = ok ? x : HUGE_VAL;
         slack[j] = ok ? y : HUGE_VAL;
     }
+    if (!(p->down > 0)) return;
+    for (j = 0; j < n; j++) { /* (1+U2)^{1-a} */
+        double ga = sqrt(c->p0[j] * c->p0[j] + c->p1[j] * c->p1[j]) + 0.5 * h * c->d0[j];
+        double x = log_slack(&c->den, j, p->down, c->g0[j] < p->xd, em2, part, ga < gpmax ? ga : gpmax, c->d0[j]);
+        lw[j] += p->logq1 + c->den.lr[j];
+        dd[j] += x;
+        slack[j] += x;
+    }
 }
 
-/* What only a node line has: w g' (1+U)^a without the power; its rounding per unit and per |a|, (6). */
+/* What log(1+U) of a factor is off by at sample j, in units of u, but for sums and products; *s: |dlog(1+U)/dv|. */
+static inline double log_off(const factor *f, int j, double m, int far, double known, double size, double dg, double *s)
+{
+    double r = f->rho[j], inv = 1 / f->mod2[j], share = sqrt(inv);
+    *s = share = far != 0 ? share : share * r;
+    return share * (m * (dg + 4 * size) + known) + 24 * r * (2 + r) * inv;
+}
+
+/* What only a node line has: w (1+U2) g' e^{aL} without the power; its rounding per unit and per |a|, (6). */
 HS_CLONES static void fill_node(const hs_path *p, int n, const chunk *restrict c, const hs_line *L, int64_t at)
 {
-    double m = p->m, xb = p->xb, logq1 = 2 * fabs(p->logq1),
-           known = 4 * (m * (fabs(xb) + m) + fabs(p->logq) + fabs(p->logq1)) + 16;
-    const double *restrict lr = L->lr + at, *restrict li = L->li + at;
+    double m = p->m, logq1 = 2 * fabs(p->logq1), logs = 4 * (fabs(p->logq) + fabs(p->logq1)) + 16;
+    double known = logs + 4 * m * (fabs(p->xb) + m), s;
     double *restrict cr = L->cr + at, *restrict ci = L->ci + at, *restrict c0 = L->c0 + at, *restrict c1 = L->c1 + at;
     int j;
     HS_SEPARATE
     for (j = 0; j < n; j++) {
         double g0 = c->g0[j], g1 = c->g1[j], p0 = c->p0[j], p1 = c->p1[j];
-        double r = c->rho[j], size = fabs(g0) + g1, inv = 1 / c->mod2[j];
-        double share = sqrt(inv), dg = 12 * g1, lw = -0.5 * (g0 * g0 - g1 * g1) + 0.5 * hs_log(p0 * p0 + p1 * p1);
-        share = g0 > xb ? share : share * r;
+        double size = fabs(g0) + g1, dg = 12 * g1, lr = c->num.lr[j] + (p->down > 0 ? 0 : p->logq1);
+        double lw = -0.5 * (g0 * g0 - g1 * g1) + 0.5 * hs_log(p0 * p0 + p1 * p1);
+        double off = log_off(&c->num, j, m, g0 > p->xb, known, size, dg, &s);
         cr[j] = lw;
         ci[j] = hs_atan2(p1, p0) - g0 * g1;
         c0[j] = HS_U * (size * dg + 8 + 39 * p1 + 2 * size * size + 3 * fabs(lw));
-        c1[j] = HS_U * (share * (m * (dg + 4 * size) + known) + 24 * r * (2 + r) * inv +
-                        48 * (fabs(lr[j]) + fabs(li[j]) + logq1));
+        c1[j] = HS_U * (off + 48 * (fabs(lr) + fabs(c->num.li[j]) + logq1) + 2 * p->q_err * (s + p->q));
+    }
+    if (!(p->down > 0)) return;
+    known = logs + 4 * p->down * (fabs(p->xd) + p->down);
+    for (j = 0; j < n; j++) {
+        double g1 = c->g1[j], size = fabs(c->g0[j]) + g1, lr = c->den.lr[j], li = c->den.li[j];
+        double off = log_off(&c->den, j, p->down, c->g0[j] < p->xd, known, size, 12 * g1, &s);
+        off += 48 * (fabs(lr) + fabs(li) + logq1) + 2 * p->q_err * (s + p->q);
+        cr[j] += p->logq1 + lr;
+        ci[j] += li;
+        c0[j] += HS_U * off;
+        c1[j] += HS_U * off;
     }
 }
 
@@ -199,13 +264,13 @@ static void bend_errors(const hs_path *p, double a, double c, double *e0, double
     *e1 = w2 * (p->mu1 / (2 * a * a) + p->mu2 / (2 * c * c));
 }
 
-/* Both open ends of the line, (3): lo, hi its first and last xi, left, right its first and last g. */
+/* Both open ends of the line, (3): lo, hi its first and last xi, left, right its first and last g, weight log|1+U2| at
+ * the last one. */
 static int line_ends(hs_line *L, const hs_path *p, double t, double lo, double hi, const double *left,
-                     const double *right)
+                     const double *right, double weight)
 {
-    double mu = p->mu1 + p->mu2, gpmax = 1 + mu;
-    double size = fabs(t), e0 = 0, e1 = 0;
-    double lam, rho, lead = 0;
+    double mu = p->mu1 + p->mu2, gpmax = 1 + mu, size = fabs(t) + p->lift, e0 = 0;
+    double e1 = 0, lam, rho, lead = 0;
     if (mu > 0) {
         double a = p->x1 - lo, c = p->x2 - lo;
         if (!(a >= p->w)) return HS_NO_PATH;
@@ -213,7 +278,9 @@ static int line_ends(hs_line *L, const hs_path *p, double t, double lo, double h
     }
     lam = (-lo - e0) * (1 - e1) - (size + e0) * e1;
     rho = exp(p->m * (left[0] - p->xb));
+    L->left_turn = p->down * left[1] * (1 + 1e-9);
     if (!(lam > 0.5 && rho < 0.5 && e1 < 0.5)) return HS_NO_PATH;
+    if (p->down > 0 && !(L->left_turn < 1.57 && t + p->lift >= 0)) return HS_NO_PATH;
     L->left_lw = -0.5 * (left[0] * left[0] - left[1] * left[1]) - HS_LOG_SQRT_2PI + log((1 / lam + L->h) * gpmax);
     L->left_rho = rho / (1 - rho);
     e0 = e1 = 0;
@@ -225,10 +292,16 @@ static int line_ends(hs_line *L, const hs_path *p, double t, double lo, double h
     }
     rho = exp(p->m * (right[0] - p->xb));
     if (!(rho > 4 && 1 - e1 - mu * (mu + e1) > 0.05)) return HS_NO_PATH;
-    L->lam0 = (hi - mu * size - e0) * (1 - e1) - (size + lead + e0) * (mu + e1);
+    L->lam0 = (hi - mu * fabs(t) - e0) * (1 - e1) - (size + lead + e0) * (mu + e1);
     L->mslope = mu;
     L->merr = e1 + (1 + mu + e1) / (rho - 1);
-    L->right_lw = -0.5 * (right[0] * right[0] - right[1] * right[1]) - HS_LOG_SQRT_2PI + log(gpmax);
+    L->right_lw = -0.5 * (right[0] * right[0] - right[1] * right[1]) - HS_LOG_SQRT_2PI + log(gpmax) + weight;
+    if (p->down > 0) { /* (1+U2)^{1-a} */
+        double s = exp(-p->down * (right[0] - p->xd)), fall = p->down * s / (1 - s) * (1 + mu + e1) * (1 + 1e-9);
+        if (!(s < 0.5)) return HS_NO_PATH;
+        L->lam0 -= fall;
+        L->merr += fall / p->m;
+    }
     return HS_OK;
 }
 
@@ -273,19 +346,37 @@ static int line_room(hs_line *L, int node, int64_t n, hs_arena *mem)
     return HS_OK;
 }
 
+/* Whether the phases of both factors are below pi at the first samples of the chunk behind their branch points, which
+ * `behind` notes [theory: hyperbola.paths]. */
+static int on_sheet(const hs_path *p, const chunk *c, int n, int *behind)
+{
+    int i;
+    for (i = 0; i < n && !(behind[0] && behind[1]); i++) {
+        if (!behind[0] && c->g0[i] >= p->xb) {
+            behind[0] = 1;
+            if (!(p->m * c->g1[i] < 0.999 * HS_PI)) return 0;
+        }
+        if (!behind[1] && c->g0[i] >= p->xd) {
+            behind[1] = 1;
+            if (!(p->down * c->g1[i] < 0.999 * HS_PI)) return 0;
+        }
+    }
+    return 1;
+}
+
 /* tmp: 2 HS_HYP_TMP doubles. */
 static int line_build(hs_line *L, const hs_path *p, double t, double h, int node, hs_arena *mem, double *tmp)
 {
     double *slack = tmp + 8, *raw = tmp + HS_HYP_TMP + 8, lo;
-    double hi, left[2] = {0}, right[2] = {0};
+    double hi, left[2] = {0}, right[2] = {0}, weight = 0;
     int64_t j0 = (int64_t)floor(p->lo / h), n = ((int64_t)ceil(p->hi / h) - j0 + 8) / 8 * 8, j;
-    int crossed = 0, i;
+    int behind[2] = {0, 0};
     chunk c;
     if (n > HS_HYP_TMP - 16) return HS_NO_PATH;
     if (line_room(L, node, n, mem)) return HS_SCRATCH;
     L->h = h;
     L->m = p->m;
-    L->logq1 = p->logq1;
+    L->floor = p->floor;
     for (j = 0; j < n; j += CHUNK) {
         int size = n - j < CHUNK ? (int)(n - j) : CHUNK;
         fill_curve(p, t, h, (double)(j0 + j), size, &c);
@@ -295,23 +386,21 @@ static int line_build(hs_line *L, const hs_path *p, double t, double h, int node
         }
         right[0] = c.g0[size - 1];
         right[1] = c.g1[size - 1];
-        for (i = 0; !crossed && i < size; i++) /* sheet: |b| < pi where the curve passes the branch abscissa */
-            if (c.g0[i] >= p->xb) {
-                crossed = 1;
-                if (!(p->m * c.g1[i] < 0.999 * HS_PI)) return HS_NO_PATH; /* [theory: hyperbola.paths] */
-            }
+        if (!on_sheet(p, &c, size, behind)) return HS_NO_PATH;
         if (!(p->m * fabs(right[1]) < 8e5)) return HS_NO_PATH;
-        fill_log(p, size, &c, L->lr + j, L->li + j);
+        fill_loss(p, size, &c, L->lr + j, L->li + j);
         fill_slack(p, h, size, &c, L->lw + j, slack + j, raw + j);
         if (node) fill_node(p, size, &c, L, j);
+        if (p->down > 0) weight = p->logq1 + c.den.lr[size - 1];
     }
     lo = j0 * h;
     hi = (j0 + n - 1) * h;
-    if (!crossed || !over_cells(L, slack, raw)) return HS_NO_PATH;
+    if (!behind[0] || !behind[1] || !over_cells(L, slack, raw)) return HS_NO_PATH;
     L->right_lr = L->lr[n - 1];
     L->right_li = L->li[n - 1];
-    L->l_max = 1 + 2 * fabs(L->logq1) + fabs(L->right_lr) + fabs(L->right_li) + p->m * (fabs(p->xb) + hi - lo);
-    return line_ends(L, p, t, lo, hi, left, right);
+    L->l_max = 1 + 2 * fabs(p->logq1) + fabs(L->right_lr) + fabs(L->right_li) + p->m * (fabs(p->xb) + hi - lo);
+    L->l_max += 4 * p->q_err + (p->down > 0 ? p->down * (fabs(p->xd) + hi - lo) : 0);
+    return line_ends(L, p, t, lo, hi, left, right, weight);
 }
 
 int hs_path_build(hs_path *p, hs_arena *mem, double *tmp)

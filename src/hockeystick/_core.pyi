@@ -47,10 +47,24 @@ def bulk_line_eps(
     pair: NDArray[np.uint8], k: float, log_delta: float, node: _Vector, weight: _Vector, work: _Vector
 ) -> Crossing: ...
 def hyperbola_delta(
-    m: _Vector, q: _Vector, k: _Vector, add: int, eps: float, log_tol: float, work: _Vector
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    eps: float,
+    log_tol: float,
+    work: _Vector,
+    pairs: NDArray[np.uint8] | None = ...,
 ) -> Scaled: ...
 def hyperbola_eps(
-    m: _Vector, q: _Vector, k: _Vector, add: int, log_delta: float, log_tol: float, work: _Vector
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    log_delta: float,
+    log_tol: float,
+    work: _Vector,
+    pairs: NDArray[np.uint8] | None = ...,
 ) -> Crossing: ...
 def contour_delta(
     m: _Vector,

@@ -206,9 +206,10 @@ def bulk_line_eps(const unsigned char[::1] pair not None, double k, double log_d
     return crossing(status, &at)
 
 
-def hyperbola_delta(m, q, k, int add, double eps, double log_tol, double[::1] work):
+def hyperbola_delta(m, q, k, int add, double eps, double log_tol, double[::1] work,
+                    const unsigned char[::1] pairs=None):
     """Scaled: one certified delta; see hs.h."""
-    cdef hs_run run = run_of(m, q, k, add)
+    cdef hs_run run = run_of(m, q, k, add, None, None, 0, pairs)
     cdef hs_point p
     cdef int status
     memset(&p, 0, sizeof(p))
@@ -217,9 +218,10 @@ def hyperbola_delta(m, q, k, int add, double eps, double log_tol, double[::1] wo
     return scaled(status, &p)
 
 
-def hyperbola_eps(m, q, k, int add, double log_delta, double log_tol, double[::1] work):
+def hyperbola_eps(m, q, k, int add, double log_delta, double log_tol, double[::1] work,
+                  const unsigned char[::1] pairs=None):
     """Crossing: one certified eps; see hs.h."""
-    cdef hs_run run = run_of(m, q, k, add)
+    cdef hs_run run = run_of(m, q, k, add, None, None, 0, pairs)
     cdef hs_crossing at
     cdef int status
     memset(&at, 0, sizeof(at))
@@ -352,7 +354,7 @@ def kept_ask(double[::1] kept, const double[:, ::1] rows, int n_kept, int have_e
 
 
 def hyperbola_work(int b):
-    """Doubles of scratch that the hyperbola may need for b distinct steps."""
+    """Doubles of scratch that the hyperbola may need for steps of b branches in all."""
     return hs_hyperbola_work(b)
 
 

@@ -1,8 +1,8 @@
 """Route `contour`: Fourier inversion with a certificate, at a cost that does not depend on k.
 
 Two contours share the name. The vertical line (contour.c) takes any number of distinct steps; where the transform
-decays too slowly along it (few steps, small sampling rates), a hyperbola (csrc/curve/hyperbola.c) takes up to six
-distinct steps. One subsampled step is a Gaussian curve at a shifted eps, exactly.
+decays too slowly along it (few steps, small sampling rates), a hyperbola (csrc/curve/hyperbola.c) takes distinct
+steps of up to six branches in all. One subsampled step is a Gaussian curve at a shifted eps, exactly.
 
 Answers are those of answers.py, None where the route declines; `terms` follow TERMS.
 """
@@ -199,14 +199,33 @@ def pair_root(paired: PairedSteps, add: int, delta: float, rtol: float = RTOL, n
 
 
 def _pair_answer(line, paired: PairedSteps, add: int, at: float, rtol: float, n_threads: int):
+    """The first contour to reach rtol, the likely one first; of long lines the first that answers; else the narrowest
+    or None."""
     m, q, k = paired.steps
-    work = scratch.borrow(_core.contour_work(m.size, n_threads))
+    branches = paired.branches
+    few = branches.q.size <= HYPERBOLA_STEPS and _curved(branches)
+    hyperbola = _core.hyperbola_delta if line is _core.contour_delta else _core.hyperbola_eps
+    turned = 0 if paired.whole else add  # rows of pairs are turned to the direction
+    size = max(_core.contour_work(m.size, n_threads), _core.hyperbola_work(branches.q.size) if few else 0)
+    work, found = scratch.borrow(size), []
     try:
+        for straight in _order(branches) if few else ():
+            if straight:
+                answer = line(m, q, k, add, at, rtol, margin(rtol), n_threads, work, SHORT_LINE, pairs=paired.pairs)
+            else:
+                answer = hyperbola(m, q, k, turned, at, math.log(rtol), work, pairs=paired.pairs)
+            if answer.status == _core.OK:
+                return answer
+            if answer.status == _core.LOOSE:
+                found.append(answer)
         for goal in (rtol, *(x for x in LOOSER if x > rtol)):
+            if found and min(answer.width for answer in found) <= max(goal, ROUGH):
+                break
             answer = line(m, q, k, add, at, goal, margin(goal), n_threads, work, pairs=paired.pairs)
             if answer.status <= _core.LOOSE:
-                return answer
-        return None
+                found.append(answer)
+                break
+        return min(found, key=lambda answer: answer.width) if found else None
     finally:
         scratch.give_back(work)
 

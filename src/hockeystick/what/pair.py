@@ -148,6 +148,8 @@ class PairedSteps(NamedTuple):
 
     pairs : hs_pair bytes of every row, turned to the direction asked.   dropped : bound on the probability left out.
     variation_upper : bound of delta(0).   loss_upper : no loss exceeds it, except on what was dropped.
+    branches : the larger shift, the rate, and the expected number of uses of every branch.   whole : whether every row
+    is a pair.
     """
 
     steps: GaussianSteps
@@ -155,6 +157,8 @@ class PairedSteps(NamedTuple):
     dropped: float
     variation_upper: float
     loss_upper: float
+    branches: GaussianSteps
+    whole: bool
 
 
 def paired_steps(run: Run, adjacency: str, add: bool) -> PairedSteps | None:
@@ -177,7 +181,7 @@ def _rows(run: Run, adjacency: str):
 
 def _paired_steps(rows, add: bool) -> PairedSteps:
     """Rounding of the two bounds: q_err and w_err units of q and w, 16 more of the few operations on them."""
-    table, pairs, dropped, variation, top = [], [], 0.0, 0.0, 0.0
+    table, pairs, branches, dropped, variation, top = [], [], [], 0.0, 0.0, 0.0
     for row, k in rows:
         two = isinstance(row, sampling.Pair)
         turned = row if two else sampling.Pair((sampling.Branch(1.0, row[1], row[0], 0.0),))
@@ -187,11 +191,14 @@ def _paired_steps(rows, add: bool) -> PairedSteps:
         variation += k * (sampling.variation(turned.branches) * err + turned.dropped)
         top += k * max(math.inf if b.up or b.q * err >= 1 else -math.log1p(-b.q * err) * err for b in turned.branches)
         pairs.append(turned if two else None)
+        branches += ((max(b.up, b.down), b.q, k * b.weight) for b in turned.branches)
         table.append((*((1.0, 1.0) if two else row), k))
-    columns = np.array(table, dtype=float).reshape(-1, 3).T
     more = 1 + (len(rows) + 4) * U
-    steps = GaussianSteps(*map(np.ascontiguousarray, columns))
-    return PairedSteps(steps, sampling.packed(pairs), dropped, min(variation * more, 1.0), top * more)
+    steps, sides = (
+        GaussianSteps(*map(np.ascontiguousarray, np.array(x, dtype=float).reshape(-1, 3).T)) for x in (table, branches)
+    )
+    packed, whole = sampling.packed(pairs), None not in pairs
+    return PairedSteps(steps, packed, dropped, min(variation * more, 1.0), top * more, sides, whole)
 
 
 def losses(run: Run, adjacency: str, direction: str) -> tuple[tuple[Loss, int], ...]:
