@@ -84,8 +84,8 @@ enum { HS_LAW_SUBNORMAL = 5, HS_LAW_RANGE = 6, HS_LAW_SUBRANGE = 7, HS_LAW_ALLOC
 enum { HS_LAW_DENSITY = 9, HS_LAW_MIXTURE = 10 };
 
 /* A run: b steps in one direction, each k runs of (m, q). The arrays are lent; a field without a use is 0 or NULL.
- * contour.c and hyperbola.c alone read pairs; prawitz.c and edgeworth.c alone need and read kinds; contour.c, prawitz.c and
- * saddlepoint.c know rules, the last two where n_fits > 0 as all steps with q < 1. */
+ * contour.c and hyperbola.c alone read pairs; prawitz.c and edgeworth.c alone need and read kinds; contour.c, prawitz.c
+ * and saddlepoint.c know rules, the last two where n_fits > 0 as all steps with q < 1. */
 typedef struct {
     int b, add;
     const int *kind; /* of each step: HS_LAW_NORMAL, or HS_LAW_LAPLACE with m = sensitivity/scale; else NULL */

@@ -9,11 +9,15 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import mpmath
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 
 import hockeystick as hs
+from hockeystick import _core
+from hockeystick.what import sampling
 from rows import U, bits, gaussian_delta, sgm
+from test_jumps import branch_loss, two_pair_runs
 from test_laws import MANY
 
 SMALL = [json.loads(line) for line in (Path(__file__).parent / "reference" / "small_k.jsonl").read_text().splitlines()]
@@ -169,3 +173,73 @@ def test_one_step_whose_root_lies_far_below_its_wall(sigma, q, delta, direction)
 
         assert curve(b.lower) >= delta >= curve(b.upper)
     assert b.upper <= b.lower * (1 + 1e-8)
+
+
+# the hyperbola of pairs
+
+
+def hyperbola(branches, k, eps):
+    pairs = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches))])
+    one, work = np.ones(1), np.empty(_core.hyperbola_work(6))
+    return _core.hyperbola_delta(one, one, np.array([float(k)]), 0, eps, math.log(1e-9), work, pairs=pairs)
+
+
+def drawn_branches(rng, kind):
+    q, m, w = 10 ** rng.uniform(-5, -0.4), math.exp(rng.uniform(-1.6, 1.2)), rng.uniform(0.02, 0.98)
+    first = [(m, m), (m, m), (m, 0.0), (m, 0.0), (m, m * rng.uniform(0.01, 1))][kind]
+    second = [(m, m), (2 * m, 2 * m), (2 * m, m), (2 * m, 0.0), (m, m)][kind]
+    return ((w if kind in (1, 2, 3) else 1.0, q, *first), (1 - w, q * rng.uniform(0.2, 1), *second))[
+        : 2 if kind in (1, 2, 3) else 1
+    ]
+
+
+@pytest.mark.parametrize("kind", range(5))
+def test_two_runs_of_pairs_on_the_hyperbola(kind):  # [theory: hyperbola.two-sided, hyperbola.two-sheets]
+    rng, seen = np.random.default_rng(kind), 0
+    while seen < 6:
+        branches = drawn_branches(rng, kind)
+        eps = float(abs(branch_loss(rng.uniform(1, 9), *branches[0][1:]))) * rng.uniform(0.3, 2)
+        answer = hyperbola(branches, 2, eps)
+        if answer.status > _core.LOOSE or answer.point("contour").estimate < math.log(1e-12):
+            continue
+        found, truth = answer.point("contour"), math.log(two_pair_runs(branches, eps))
+        assert found.lower - 1e-9 <= truth <= found.upper + 1e-9
+        seen += found.upper - found.lower < 1e-3
+
+
+@pytest.mark.parametrize("kind", range(5))
+def test_pairs_on_the_hyperbola_and_on_the_line(kind):  # [theory: hyperbola.two-sided]
+    rng, seen = np.random.default_rng(kind), 0
+    work, one = np.empty(_core.contour_work(1)), np.ones(1)
+    while seen < 12:
+        branches, k = drawn_branches(rng, kind), float(int(10 ** rng.uniform(0.5, 3)))
+        pairs = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches))])
+        log_delta = -rng.uniform(2, 22)
+        line = _core.contour_eps(one, one, one * k, 0, log_delta, 1e-6, 26.0, 1, work, pairs=pairs)
+        if line.status > _core.LOOSE or not line.estimate > 0:
+            continue
+        answer = hyperbola(branches, k, line.estimate)
+        if answer.status > _core.LOOSE:
+            continue
+        at = answer.point("contour")
+        whole = _core.contour_delta(one, one, one * k, 0, line.estimate, 1e-6, 26.0, 1, work, pairs=pairs)
+        if whole.status <= _core.LOOSE:
+            assert at.lower <= whole.point("contour").upper
+            assert whole.point("contour").lower <= at.upper
+            seen += 1
+
+
+def test_a_pair_of_one_side_is_a_plain_step_on_the_hyperbola():
+    work = np.empty(_core.hyperbola_work(6))
+    for m, q, k, eps in ((1.0, 1e-3, 30.0, 0.5), (2.5, 1e-4, 7.0, 6.0)):
+        plain = _core.hyperbola_delta(*(np.array([x]) for x in (m, q, k)), 0, eps, math.log(1e-9), work)
+        own = hyperbola(((1.0, q, m, 0.0),), k, eps)
+        assert own.status == plain.status
+        assert own.lower <= plain.upper
+        assert plain.lower <= own.upper
+        assert math.isclose(own.upper - own.lower, plain.upper - plain.lower, rel_tol=1e-3)
+
+
+@pytest.mark.parametrize("row", [(1.0, 0.01, 1.0, 1.2), (1.0, 0.6, 1.0, 1.0), (1.0, 0.01, 0.0, 1.0)])
+def test_pairs_that_the_hyperbola_leaves(row):
+    assert hyperbola((row,), 10, 1.0).status > _core.LOOSE

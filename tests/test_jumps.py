@@ -236,7 +236,7 @@ def branch_place(y, q, up, down):
 
 def two_pair_runs(branches, eps):
     """delta of two steps of a public mixture: the integral over the first of the pay-off of the second, which is in
-    closed form; panels in double, finer about the place of the loss eps."""
+    closed form; panels in double, finer about the loss eps and where the second loss may be the least of its branch."""
 
     def payoff(y):
         out = 0.0
@@ -250,9 +250,9 @@ def two_pair_runs(branches, eps):
     total, near = 0.0, np.outer([-1, 1], 10.0 ** np.arange(-6, 1.01, 0.25)).ravel()
     for w, q, up, down in branches:
         ends = -12.0 - down, up + 16
-        at = np.unique(
-            np.clip(np.r_[np.linspace(*ends, 150), branch_place(np.array([eps]), q, up, down) + near], *ends)
-        )
+        corners = np.array([eps, *(eps - math.log1p(-rate) for _, rate, _, still in branches if not still)])
+        at = np.add.outer(branch_place(corners, q, up, down), near).ravel()
+        at = np.unique(np.clip(np.r_[np.linspace(*ends, 150), at], *ends))
         x = 0.5 * (at[1:] + at[:-1])[:, None] + 0.5 * np.diff(at)[:, None] * NODE
         num = np.exp(-0.5 * x * x) * (1 + q * np.expm1(up * x - up * up / 2)) / math.sqrt(2 * math.pi)
         value = num * payoff(eps - branch_loss(x, q, up, down))

@@ -1,5 +1,6 @@
-/* Certified delta(eps) and eps(delta) of a few Poisson-subsampled Gaussian steps (total count about 1..1000), where
- * the vertical line of the contour route needs too many nodes: trapezoid rule on a hyperbola.
+/* Certified delta(eps) and eps(delta) of a few Poisson-subsampled Gaussian steps, or public mixtures of two-sided
+ * branches (total count about 1..1000), where the vertical line of the contour route needs too many nodes: trapezoid
+ * rule on a hyperbola.
  *
  * Symbols and contour: head of hyperbola_cells.c.  Inner integrals, their bounds and rounding: head of
  * hyperbola_bound.c.
@@ -23,7 +24,10 @@
  * sigma = .6..2, delta = 1e-5..1e-9, both directions: all answered, 86% within 1e-9 of delta; relative width of eps
  * at most 2.7e-7 (rounding against
  * cancellation: q = .001, delta = 1e-9).
- * Not done: q = 1, other laws, eps at or below the wall (exact answers exist there), width below the rounding term:
+ * A step that is a pair: M = sum W_r M_r over its branches, whose weights and rates are known to w_err and q_err units
+ * of u [theory: hyperbola.two-sided].
+ * Not done: q = 1, other laws, branches with down > up, or q > 1/2 and two sides, pairs beside plain steps in the
+ * direction ADD, eps at or below the wall (exact answers exist there for plain steps), width below the rounding term:
  * that is status 1 or a decline.
  *
  * Status: 0 proved, width within log_tol; 1 proved, wider (out is valid); 2 bad argument; 3 work too small; 4 no
@@ -223,8 +227,9 @@ static int job_step(hs_job *J, const hs_run *run, int i)
             *out = (hs_hyp_branch){i, pair->w[r], pair->q[r], pair->up[r], pair->down[r], pair->q_err, pair->w_err};
         if (!(out->up > 1e-6 && out->up < 100 && out->q > 1e-300 && out->q < 1 && out->w > 0 && out->w <= 1))
             return HS_BAD_ARGUMENT;
-        if (out->down != 0 && !(out->down > 1e-6 && out->down <= out->up && out->q <= 0.5)) return HS_BAD_ARGUMENT;
-        wall = fmax(wall, out->down > 0 ? 0 : log1p(-out->q));
+        if (pair && !(out->q <= 0.5)) return HS_BAD_ARGUMENT;
+        if (out->down != 0 && !(out->down > 1e-6 && out->down <= out->up)) return HS_BAD_ARGUMENT;
+        wall = fmax(wall, out->down > 0 ? 0 : log1p(-out->q)); /* [theory: hyperbola.two-sided] */
         J->paired += pair != NULL;
     }
     J->from[i + 1] = J->branches;

@@ -2,6 +2,7 @@
  *
  * Symbols   g      standard normal variable, continued to the complex plane; w(g) its density
  *           U      q (e^{m g - m^2/2} - 1), m = sensitivity/sigma;  l = log(1+U);  rho e^{ib} = q/(1-q) e^{m g - m^2/2}
+ *           L      l, of a branch of two sides l1 - l2, where m = up in l1 and -down in l2: M(a) = E (1+U2) e^{aL}
  *           a      1+z (REMOVE) or -z (ADD) = x + iy
  *           xb     abscissa of the branch points of l: g = xb + i pi (2n+1)/m  (rho = 1, b = pi (2n+1))
  *           path   g(xi) = xi + i sum_r mu_r/2 (s_r + sqrt(s_r^2 + w^2)), s_r = xi - x_r, 0 <= mu_1+mu_2 < 1: real on
@@ -11,6 +12,7 @@
  * Formulas.
  * (1) Every line gives the same M(a), if b < pi at the first sample behind xb; l = log(1-q) + Log(1 + rho e^{ib}) for
  *     rho <= 1, log(1-q) + log rho + ib + Log(1 + e^{-ib}/rho) beyond [theory: hyperbola.paths].
+ *     Of two sides lr, li are of L, and the lines are lifted above the axis [theory: hyperbola.two-sheets].
  * (2) B = sum_j exp( lw_j + x lr_j - y li_j + |a| dd_j ) + left end + right end, from chords of log|w (1+U)^a g'| and
  *     its second derivative [theory: hyperbola.line-bound].
  * (3) Ends (e0, e1 in line_ends) [theory: hyperbola.line-ends].
@@ -30,6 +32,8 @@
  *              its log, the angle 12u rho;
  *              + 48 (|lr| + |li| + 2|log(1-q)|): 8 for sums and the products x lr, y li, 40 for an error of 40u in a
  *                itself.
+ *              + 2 q_err (|s| + q): an error of q <= 1/2.
+ *     A branch of two sides adds the c1 of its second factor to both: (1+U2)^{1-a}.
  *     (rho <= 1 here: where rho > 1 the same holds for 1/rho.) Summation: see hs_sum.
  *     Rounding inside a bound is covered by INFLATE + 1e-14 |a| l_max on its logarithm (all exponents are below 1e6
  *       there).

@@ -1,7 +1,8 @@
 /* The outer contours of the hyperbola route: where they run, and bounds of the integrand on them.
  *
  * Symbols   a = x + iy  1+z (REMOVE) or -z (ADD);  s = eps or -eps;  K(a) = sum_i k_i log M_i(a);
- *           wall = sum_i k_i log(1-q_i) < s;  G(a) = e^{K(a) - s a}/(a(a-1));
+ *           wall = sum_i k_i log(1-q_i) < s, the largest of its branches for a pair, 0 for one of two sides;
+ *           G(a) = e^{K(a) - s a}/(a(a-1));
  *           delta = [e^eps for REMOVE] (1/2 pi i) int G da, upwards on Re a = c, c > 1 (REMOVE) or c < 0 (ADD): with
  *           z = a-1 or -a both have the kernel z(1+z) = a(a-1).
  *           a(v) = a0 + A sin(gamma + iv) = (a0 + A sin gamma cosh v) + i A cos gamma sinh v,  0 < gamma < pi/4: opens
@@ -9,8 +10,9 @@
  *           t      saddle of e^{K - s a}/(a(a-1)) at a = 1+t or -t; vertices chosen where the integrand has grown by
  *                  e^HS_HYP_GROWTH.
  *
- * (1) The line may be moved to a(v) [theory: hyperbola.contour]. Poles 0 and 1: a real point of the family is a vertex
- *     a0 + A sin gamma', checked in hs_hyp_place to be > 1 (REMOVE) or < 0 (ADD) at both ends of the strip.
+ * (1) The line may be moved to a(v) [theory: hyperbola.contour, hyperbola.two-sided]. Poles 0 and 1: a real point of
+ *     the family is a vertex a0 + A sin gamma', checked in hs_hyp_place to be > 1 (REMOVE) or < 0 (ADD) at both ends of
+ *     the strip.
  * (2) Trapezoid in v, and its two norms N [theory: hyperbola.trapezoid].
  * (3) N by cells, whose corners are meeting points of tangents [theory: hyperbola.cells]. Each step and each cell may
  *     use its own inner path. The corners of the rightmost cell lie beyond its arc, where K may rise like e^{m^2

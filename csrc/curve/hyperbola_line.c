@@ -1,4 +1,5 @@
-/* The tables of an inner path: what of (1+U)^a w(g) g' does not depend on a, at the samples of one line.
+/* The tables of an inner path: what of (1+U)^a w(g) g', or (1+U1)^a (1+U2)^{1-a} w(g) g', does not depend on a, at the
+ * samples of one line.
  *
  * Symbols, paths, lines and the formulas (1)-(3), (6): head of hyperbola_bound.c.
  * Formula   bend_r = s_r + sqrt(s_r^2 + w^2), on node lines as w^2/(sqrt - s_r) where s_r < 0: no cancellation;
@@ -61,10 +62,8 @@ static void choose_bends(hs_path *p, int rung, int add, double kappa, double at)
     if (p->down > 0 && p->mu1 > 0) p->lift = p->d = fmin((rung < 4 ? 0.7 : 0.4) / p->m, MOST_LIFT);
 }
 
-int hs_path_plan(hs_path *p, const hs_hyp_branch *branch, int rung, int add, double kappa, double reach, double t_inner)
+static void take_branch(hs_path *p, const hs_hyp_branch *branch)
 {
-    static const double sh[HS_HYP_PATHS] = {0, 1.0, 1.0, 0.5, 2.0, 3.5, 5.0, 7.0, 9.5, 12.5, 16.0};
-    static const double more[HS_HYP_PATHS] = {0, 0, 0, 0, 0, 1.5, 3.0, 5.0, 8.0, 12.0, 17.0};
     double m = branch->up, down = branch->down;
     p->m = m;
     p->down = down;
@@ -75,6 +74,14 @@ int hs_path_plan(hs_path *p, const hs_hyp_branch *branch, int rung, int add, dou
     p->floor = down > 0 ? 0 : p->logq1;
     p->xb = (p->logq1 - p->logq) / m + 0.5 * m;
     p->xd = down > 0 ? -((p->logq1 - p->logq) / down + 0.5 * down) : -HUGE_VAL;
+}
+
+int hs_path_plan(hs_path *p, const hs_hyp_branch *branch, int rung, int add, double kappa, double reach, double t_inner)
+{
+    static const double sh[HS_HYP_PATHS] = {0, 1.0, 1.0, 0.5, 2.0, 3.5, 5.0, 7.0, 9.5, 12.5, 16.0};
+    static const double more[HS_HYP_PATHS] = {0, 0, 0, 0, 0, 1.5, 3.0, 5.0, 8.0, 12.0, 17.0};
+    double m = branch->up;
+    take_branch(p, branch);
     choose_bends(p, rung, add, kappa, add && rung > 3 ? fmax(2, log(reach) - 2) + more[rung] : sh[rung]);
     p->h = 2 * HS_PI * p->d / (t_inner + 0.5 * (p->d + p->lift) * (p->d + p->lift));
     if (p->h > 0.45) p->h = 0.45;
@@ -228,8 +235,8 @@ static inline double log_off(const factor *f, int j, double m, int far, double k
 /* What only a node line has: w (1+U2) g' e^{aL} without the power; its rounding per unit and per |a|, (6). */
 HS_CLONES static void fill_node(const hs_path *p, int n, const chunk *restrict c, const hs_line *L, int64_t at)
 {
-    double m = p->m, logq1 = 2 * fabs(p->logq1), logs = 4 * (fabs(p->logq) + fabs(p->logq1)) + 16;
-    double known = logs + 4 * m * (fabs(p->xb) + m), s;
+    double m = p->m, logq1 = 2 * fabs(p->logq1);
+    double known = 4 * (fabs(p->logq) + fabs(p->logq1)) + 16 + 4 * m * (fabs(p->xb) + m), s;
     double *restrict cr = L->cr + at, *restrict ci = L->ci + at, *restrict c0 = L->c0 + at, *restrict c1 = L->c1 + at;
     int j;
     HS_SEPARATE
@@ -243,12 +250,18 @@ HS_CLONES static void fill_node(const hs_path *p, int n, const chunk *restrict c
         c0[j] = HS_U * (size * dg + 8 + 39 * p1 + 2 * size * size + 3 * fabs(lw));
         c1[j] = HS_U * (off + 48 * (fabs(lr) + fabs(c->num.li[j]) + logq1) + 2 * p->q_err * (s + p->q));
     }
-    if (!(p->down > 0)) return;
-    known = logs + 4 * p->down * (fabs(p->xd) + p->down);
+}
+
+/* The same of (1+U2)^{1-a}, added. */
+HS_CLONES static void fill_node_den(const hs_path *p, int n, const chunk *restrict c, const hs_line *L, int64_t at)
+{
+    double logq1 = fabs(p->logq1), known = 4 * (fabs(p->logq) + logq1) + 16 + 4 * p->down * (fabs(p->xd) + p->down), s;
+    double *restrict cr = L->cr + at, *restrict ci = L->ci + at, *restrict c0 = L->c0 + at, *restrict c1 = L->c1 + at;
+    int j;
     for (j = 0; j < n; j++) {
         double g1 = c->g1[j], size = fabs(c->g0[j]) + g1, lr = c->den.lr[j], li = c->den.li[j];
         double off = log_off(&c->den, j, p->down, c->g0[j] < p->xd, known, size, 12 * g1, &s);
-        off += 48 * (fabs(lr) + fabs(li) + logq1) + 2 * p->q_err * (s + p->q);
+        off += 48 * (fabs(lr) + fabs(li) + 2 * logq1) + 2 * p->q_err * (s + p->q);
         cr[j] += p->logq1 + lr;
         ci[j] += li;
         c0[j] += HS_U * off;
@@ -262,6 +275,19 @@ static void bend_errors(const hs_path *p, double a, double c, double *e0, double
     double w2 = p->w * p->w;
     *e0 = w2 * (p->mu1 / (2 * a) + p->mu2 / (2 * c));
     *e1 = w2 * (p->mu1 / (2 * a * a) + p->mu2 / (2 * c * c));
+}
+
+/* What (1+U2)^{1-a} takes from the rate of the right end, which begins at Re g = at; g' is at most `most` there. */
+static int den_end(hs_line *L, const hs_path *p, double at, double most)
+{
+    double s, fall;
+    if (!(p->down > 0)) return HS_OK;
+    s = exp(-p->down * (at - p->xd));
+    fall = p->down * s / (1 - s) * most * (1 + 1e-9);
+    if (!(s < 0.5)) return HS_NO_PATH;
+    L->lam0 -= fall;
+    L->merr += fall / p->m;
+    return HS_OK;
 }
 
 /* Both open ends of the line, (3): lo, hi its first and last xi, left, right its first and last g, weight log|1+U2| at
@@ -296,13 +322,7 @@ static int line_ends(hs_line *L, const hs_path *p, double t, double lo, double h
     L->mslope = mu;
     L->merr = e1 + (1 + mu + e1) / (rho - 1);
     L->right_lw = -0.5 * (right[0] * right[0] - right[1] * right[1]) - HS_LOG_SQRT_2PI + log(gpmax) + weight;
-    if (p->down > 0) { /* (1+U2)^{1-a} */
-        double s = exp(-p->down * (right[0] - p->xd)), fall = p->down * s / (1 - s) * (1 + mu + e1) * (1 + 1e-9);
-        if (!(s < 0.5)) return HS_NO_PATH;
-        L->lam0 -= fall;
-        L->merr += fall / p->m;
-    }
-    return HS_OK;
+    return den_end(L, p, right[0], 1 + mu + e1);
 }
 
 /* lw += slack and dd, each the worst over the cells that a sample ends: over the sample and its neighbours. */
@@ -358,10 +378,19 @@ static int on_sheet(const hs_path *p, const chunk *c, int n, int *behind)
         }
         if (!behind[1] && c->g0[i] >= p->xd) {
             behind[1] = 1;
-            if (!(p->down * c->g1[i] < 0.999 * HS_PI)) return 0;
+            if (!(p->down * c->g1[i] < 0.999 * HS_PI)) return 0; /* [theory: hyperbola.two-sheets] */
         }
     }
     return 1;
+}
+
+/* The last loss of a line of that length, and what the rounding of its bounds is in proportion to. */
+static void line_size(hs_line *L, const hs_path *p, double length)
+{
+    L->right_lr = L->lr[L->n - 1];
+    L->right_li = L->li[L->n - 1];
+    L->l_max = 1 + 2 * fabs(p->logq1) + fabs(L->right_lr) + fabs(L->right_li) + p->m * (fabs(p->xb) + length);
+    L->l_max += 4 * p->q_err + (p->down > 0 ? p->down * (fabs(p->xd) + length) : 0);
 }
 
 /* tmp: 2 HS_HYP_TMP doubles. */
@@ -391,15 +420,13 @@ static int line_build(hs_line *L, const hs_path *p, double t, double h, int node
         fill_loss(p, size, &c, L->lr + j, L->li + j);
         fill_slack(p, h, size, &c, L->lw + j, slack + j, raw + j);
         if (node) fill_node(p, size, &c, L, j);
+        if (node && p->down > 0) fill_node_den(p, size, &c, L, j);
         if (p->down > 0) weight = p->logq1 + c.den.lr[size - 1];
     }
-    lo = j0 * h;
-    hi = (j0 + n - 1) * h;
+    lo = (double)j0 * h;
+    hi = (double)(j0 + n - 1) * h;
     if (!behind[0] || !behind[1] || !over_cells(L, slack, raw)) return HS_NO_PATH;
-    L->right_lr = L->lr[n - 1];
-    L->right_li = L->li[n - 1];
-    L->l_max = 1 + 2 * fabs(p->logq1) + fabs(L->right_lr) + fabs(L->right_li) + p->m * (fabs(p->xb) + hi - lo);
-    L->l_max += 4 * p->q_err + (p->down > 0 ? p->down * (fabs(p->xd) + hi - lo) : 0);
+    line_size(L, p, hi - lo);
     return line_ends(L, p, t, lo, hi, left, right, weight);
 }
 

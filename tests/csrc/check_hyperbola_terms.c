@@ -19,10 +19,12 @@ int hs_hyp_place(hs_job *J);
 static double *work, moved;
 static long n_work;
 static const double FINE = -24;
+static int paired; /* whether steps are pairs */
 
 typedef struct {
     hs_job J;
     double m[2], q[2], k[2], log_delta;
+    hs_pair pair[2];
     hs_arena mem;
 } run;
 
@@ -54,6 +56,16 @@ static int lay(run *R, double t_inner, double end, double h)
     return hyperbola_nodes(J) == HS_OK;
 }
 
+/* A public mixture: one side of its second branch may not move. */
+static hs_pair drawn_pair(double m, double q)
+{
+    double w = uniform() < 0.3 ? 1 : log_between(1e-6, 1), side = uniform() < 0.4 ? 1 : between(0, 1);
+    hs_pair out = {.branches = w < 1 ? 2 : 1, .w = {w, 1 - w}, .q = {q, q * between(0.3, 1)}, .up = {m, 2 * m}};
+    out.down[0] = uniform() < 0.2 ? 0 : m * side;
+    out.down[1] = uniform() < 0.2 ? 0 : 2 * m * between(0.1, 1);
+    return out;
+}
+
 static int fine(run *R, hs_value *F)
 {
     int i, b = 1 + (uniform() < 0.3);
@@ -64,8 +76,10 @@ static int fine(run *R, hs_value *F)
         R->m[i] = log_between(0.4, 2);
         R->q[i] = log_between(2e-3, 0.5);
         R->k[i] = floor(log_between(2, 80));
+        if (paired) R->pair[i] = drawn_pair(R->m[i], R->q[i]);
     }
-    steps = (hs_run){.b = b, .add = uniform() < 0.4, .m = R->m, .q = R->q, .k = R->k};
+    steps = (hs_run){.b = b, .add = !paired && uniform() < 0.4, .m = R->m, .q = R->q, .k = R->k};
+    if (paired) steps.pair = R->pair;
     if (job_init(J, &steps, work, n_work)) return 0;
     R->mem = J->mem;
     if (hs_hyp_saddle(J, 0, R->log_delta) || !(J->s > J->wall) || certify(J, R->log_delta, FINE)) return 0;
@@ -90,7 +104,8 @@ static void alias(run *R)
     R->J.h_v *= between(1.3, 4);
     if (hyperbola_nodes(&R->J)) return;
     assemble(&R->J, turned(&R->J, R->J.s), &S);
-    term("hyperbola-alias", off(&S, &F), S.alias_right, own(&F) + S.rounding + S.inner + S.truncation);
+    term(paired ? "hyperbola-alias-sides" : "hyperbola-alias", off(&S, &F), S.alias_right,
+         own(&F) + S.rounding + S.inner + S.truncation);
     ends_hold(S.lower, S.value, S.upper, own(&S), 0, 0, 0);
 }
 
@@ -111,7 +126,8 @@ static void truncation(run *R)
             for (n = 0; n < N; n++)
                 if (n * h >= J->mid.v_end) sum += size[n];
             sum *= exp(F.log_scale - S.log_scale);
-            term("hyperbola-truncation", sum, S.truncation, 1e-6 * sum + 1e-300);
+            term(paired ? "hyperbola-truncation-sides" : "hyperbola-truncation", sum, S.truncation,
+                 1e-6 * sum + 1e-300);
             ends_hold(S.lower, S.value, S.upper, own(&S), 0, 0, 0);
         }
     }
@@ -125,7 +141,7 @@ static void inner(run *R)
     if (!fine(R, &F)) return;
     if (!lay(R, between(2, 16), FINE - 3, R->J.h_v)) return;
     assemble(&R->J, turned(&R->J, R->J.s), &S);
-    term("hyperbola-inner", off(&S, &F), S.inner, own(&F) + S.rounding);
+    term(paired ? "hyperbola-inner-sides" : "hyperbola-inner", off(&S, &F), S.inner, own(&F) + S.rounding);
     ends_hold(S.lower, S.value, S.upper, own(&S), 0, 0, 0);
 }
 
@@ -154,21 +170,25 @@ int main(int argc, char **argv)
     run *R = malloc(sizeof *R);
     int i;
     terms_begin(argc, argv);
-    n_work = hs_hyperbola_work(2);
+    n_work = hs_hyperbola_work(HS_HYP_MAX_STEPS);
     work = room(n_work);
     if (!R) return 2;
-    for (i = 0; i < cases(150); i++) {
-        memset(R, 0, sizeof *R);
-        alias(R);
-        truncation(R);
-        inner(R);
-        injected(R, i % 2);
-    }
+    for (paired = 0; paired < 2; paired++)
+        for (i = 0; i < cases(150); i++) {
+            memset(R, 0, sizeof *R);
+            alias(R);
+            truncation(R);
+            inner(R);
+            injected(R, i % 2);
+        }
     free(work);
     free(R);
     median("hyperbola-alias", 80, 2000, 50);
     median("hyperbola-truncation", 80, 1500, 4);
     median("hyperbola-inner", 50, 2000, 30);
+    median("hyperbola-alias-sides", 80, 2000, 50);
+    median("hyperbola-truncation-sides", 80, 1500, 4);
+    median("hyperbola-inner-sides", 50, 100000, 60);
     median("end-lower", 80, 1 + 1e-6, 1 + 1e-6);
     median("end-upper", 80, 1 + 1e-6, 1 + 1e-6);
     median("hyperbola-inner-nodes", 50, 1.1, 1.001);
