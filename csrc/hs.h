@@ -61,10 +61,10 @@ typedef struct {
 
 /* fit.c: a rule of few shifts stands for many steps of one sampling rate q. Error of sum k log M(a; m): within a group
  * the least over its rows of weight D/(1 - D), D = factor kappa |M(A; m) - 1|; see the head of the file. q = 1: weight
- * |z (1+z)|/2. */
+ * |z (1+z)|/2. count > 0: steps of small shifts, see orders.c. */
 typedef struct {
     double group, q, m;
-    double factor, weight;
+    double factor, weight, count;
 } hs_fit;
 
 enum { HS_FITS_MAX = 4096 };
@@ -92,6 +92,7 @@ typedef struct {
     const double *m, *q, *k;
     const hs_pair *pair; /* of each step: one with branches > 0, turned to the direction, replaces (m, q) */
     int ruled, n_fits;   /* the last `ruled` steps are rules; n_fits rows of what they are off by */
+    int light;           /* so many of the last are left out of the tail: their rows have count > 0 */
     const hs_fit *fits;
 } hs_run;
 

@@ -68,8 +68,8 @@ static int sample_fall(const hs_contour *C, double y0, double target, decay *D, 
         }
         if (build(C, j, D, work)) return HS_TOO_MANY_NODES;
         hs_grid_spread(&D->G, 0, HUGE_VAL, &var, &fourth);
-        D->spread += k * var;
-        D->fourth += k * fourth;
+        D->spread += hs_is_light(C, j) ? 0 : k * var;
+        D->fourth += hs_is_light(C, j) ? 0 : k * fourth;
         for (it = 0, y = y0; it < HS_PROBES; it++, y *= 2) {
             if (it) hs_grid_phase_double(&D->G, &zr, &zi);
             else hs_grid_phase(&D->G, y, &zr, &zi);
@@ -93,6 +93,7 @@ static double sample_far(const hs_contour *C, double y, decay *D, double *work)
         int64_t j = (int64_t)D->who[i];
         double k = D->share[i];
         total += k;
+        if (hs_is_light(C, j)) continue;
         if (hs_is_pair(C, j)) far += build(C, j, D, work) ? 0 : k * log(hs_two_far_upper(&D->T, C->c, y));
         else if (C->run.q[j] == 1) far -= 0.5 * k * C->run.m[j] * C->run.m[j] * y * y;
         else if (build(C, j, D, work) == HS_OK)
@@ -112,6 +113,7 @@ static double sample_bands(const hs_contour *C, decay *D, double *work)
         double k = D->share[i], m = C->run.m[j];
         int plain = C->run.q[j] == 1 && !hs_is_pair(C, j);
         total += k;
+        if (hs_is_light(C, j)) continue;
         if (!plain && build(C, j, D, work)) return 0;
         for (r = 0; r < C->bands; r++) {
             if (plain) {

@@ -153,16 +153,23 @@ typedef struct {
 } inner_grid;
 
 /* h <= 0 if there is none. */
-static inner_grid inner_grid_of(const hs_contour *C, double m, double q)
+static inner_grid inner_grid_of(const hs_contour *C, double m, double q, int light)
 {
-    inner_grid I = {
-        C->run.add ? -C->c : 1 + C->c, C->nats + C->loss + log(C->ktot) + (C->run.add ? 6 : 2), 0, 0, 0, 0, 0, 0};
+    inner_grid I = {C->run.add ? -C->c : 1 + C->c,
+                    C->nats + C->loss + log(C->ktot) + (C->run.add || light ? 6 : 2),
+                    0,
+                    0,
+                    0,
+                    0,
+                    0,
+                    0};
     double far_h, width;
-    double h_max = C->far_mesh > 0 ? C->far_mesh
-                   : C->fine       ? HS_FAR_MESH / fmax(m, 1)
-                                   : 1; /* Psi needs that mesh at small phases, as its prediction has it */
+    double h_max = light             ? 1
+                   : C->far_mesh > 0 ? C->far_mesh
+                   : C->fine         ? HS_FAR_MESH / fmax(m, 1)
+                                     : 1; /* Psi needs that mesh at small phases, as its prediction has it */
     I.h = hs_grid_choose_h(m, q, I.a, C->y_grid, I.R, h_max, &I.strip);
-    if (C->bands > 1) {
+    if (C->bands > 1 && !light) {
         /* moments of the grid's law need |phi| up to y_far, to e^-4 over all steps: unless that takes too many nodes */
         int other = 0;
         double fine = hs_grid_choose_h(m, q, I.a, C->y_far, log(C->ktot) + 4, I.h, &other);
@@ -194,7 +201,7 @@ typedef struct {
     double level;     /* error of phi on the neighbourhood of the real line: ends and y = 0 */
     double rest;      /* level and what the trimmed weights leave out */
     double quad;      /* error of phi at the nodes visited, but for rounding */
-    int ruled;
+    int ruled, light;
 } gridded;
 
 /* The nodes of a step on its grid of the real line: an error bound for all or, where that is not small beside the
@@ -248,7 +255,7 @@ static int lay_grid(const hs_contour *C, double m, double q, gridded *V, double 
     hs_grid *G = &V->G;
     double a;
     int st;
-    V->I = inner_grid_of(C, m, q);
+    V->I = inner_grid_of(C, m, q, V->light);
     if (!(V->I.h > 0)) return HS_TOO_MANY_NODES;
     if ((st = hs_grid_build(G, m, q, V->I.h, V->I.lo, V->I.hi, work))) return st;
     a = V->I.a;
@@ -266,17 +273,14 @@ static int lay_grid(const hs_contour *C, double m, double q, gridded *V, double 
     return HS_OK;
 }
 
-/* One subsampled step on its inner grid: K at c, every node, the tail. */
-static int visit_subsampled(const hs_contour *C, double m, double q, double k, int ruled, hs_sums *S, double *work)
+/* One subsampled step on its inner grid: K at c, every node, the tail unless it is light. */
+static int visit_subsampled(const hs_contour *C, double m, double q, gridded *V, hs_sums *S, double *work)
 {
-    gridded V_, *V = &V_;
     hs_two_shift P;
-    double slope;
-    int st;
+    double slope, k = V->k;
+    int st, ruled = V->ruled;
     if ((st = subsampled_aliases(C, m, q, k, ruled, S, work))) return st;
     if ((st = lay_grid(C, m, q, V, work))) return st;
-    V->k = k;
-    V->ruled = ruled;
     S->K[0] += k * V->mo.log_m;
     S->err[0] += k * V->mo.err + HS_U * (2 + hs_joins(C)) * fabs(k * V->mo.log_m);
     S->inner[0] += 1.1 * k * V->out;
@@ -285,7 +289,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, double k, i
         slope = hs_two_shift_nodes(&P, C->dy, C->N, V->G.er, S->zr, S->zi);
         add_nodes(C, k, C->run.add, ruled, slope, V->quad = P.quad, 0, C->N + 1, S);
     } else plain_nodes(C, V, S);
-    subsampled_tail(C, V, S);
+    if (!V->light) subsampled_tail(C, V, S); /* [theory: compression.light] */
     S->k_smooth += k;
     return HS_OK;
 }
@@ -457,7 +461,8 @@ static void add_sums(const hs_contour *C, const hs_sums *s, hs_sums *S)
 /* One more step of a line whose tail is known, C->y_far < 0. work: HS_STEP_WORK doubles. */
 int hs_contour_visit_more(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
 {
-    if (q < 1) return visit_subsampled(C, m, q, k, 0, S, work);
+    gridded V = {.k = k};
+    if (q < 1) return visit_subsampled(C, m, q, &V, S, work);
     visit_gaussian(C, m, k, S);
     return HS_OK;
 }
@@ -483,7 +488,10 @@ static int visit_chunk(const hs_contour *C, int chunk, double *sums, double *own
         if (hs_stopped(C->poll, 1e4 + 100 * (double)size)) st = HS_INTERRUPTED;
         else if (hs_is_pair(C, j)) st = visit_pair(C, &C->run.pair[j], C->run.k[j], s, own);
         else if (C->run.q[j] == 1) visit_gaussian(C, C->run.m[j], C->run.k[j], s);
-        else st = visit_subsampled(C, C->run.m[j], C->run.q[j], C->run.k[j], hs_is_ruled(C, j), s, own);
+        else {
+            gridded V = {.k = C->run.k[j], .ruled = hs_is_ruled(C, j), .light = hs_is_light(C, j)};
+            st = visit_subsampled(C, C->run.m[j], C->run.q[j], &V, s, own);
+        }
     }
     return st;
 }

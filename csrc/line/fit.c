@@ -13,7 +13,8 @@
  *   the ellipse that is best at its frequency; groups add. The tail: sum k_i P_i >= sum W_a P_a - weight (1 + (F +
  *   D_0)^2/(1-D_0)^2) at every frequency, D_0 the D of y = 0 [theory: compression.tail]. Rows with q = 1:
  *   log M = m^2 z (1+z)/2, and the weight bounds what sum k m^2 is off by [theory: compression.gaussian].
- *   Derivatives in the tilt by Cauchy's inequalities [theory: compression.near].
+ *   Derivatives in the tilt by Cauchy's inequalities [theory: compression.near]. Groups of small shifts: orders.c; their
+ *   rows are left out of the tail [theory: compression.light].
  *
  * Error claim. Sums of positive terms, powers and exponentials of them: SLACK pays for their rounding, 60 operations
  *   each.
@@ -22,6 +23,7 @@
  */
 #include "line/fit.h"
 #include "line/line.h"
+#include "line/orders.h"
 
 #define SLACK (1 + 1e-13)
 
@@ -47,6 +49,7 @@ static double over_groups(const hs_fit *fits, int n, const double *X, double kap
     for (i = 0; i < n; i++) {
         const hs_fit *f = &fits[i];
         double D = kappa * X[i];
+        if (f->count > 0) continue;
         if (f->q == 1) best = 0.5 * turn * f->weight;
         else best = fmin(best, f->weight * each(f, D * SLACK));
         if (i + 1 < n && f[1].group == f->group) continue;
@@ -85,10 +88,19 @@ static double of_log_square(const hs_fit *f, double D)
 /* The number of steps, which is that of the rule to within the weight, times the largest -l. */
 static double of_loss(const hs_fit *f, double D) { return D < 0 ? 0 : -log1p(-f->q); }
 
+/* Whether there are groups of small shifts, which are good for nodes and tilts of a line alone. */
+static int has_orders(const hs_fit *fits, int n)
+{
+    int i;
+    for (i = 0; i < n; i++)
+        if (fits[i].count > 0) return 1;
+    return 0;
+}
+
 double hs_fit_losses(const hs_fit *fits, int n)
 {
     double X[HS_FITS_MAX] = {0};
-    return n > HS_FITS_MAX ? HUGE_VAL : over_groups(fits, n, X, 1, 0, of_loss);
+    return n > HS_FITS_MAX || has_orders(fits, n) ? HUGE_VAL : over_groups(fits, n, X, 1, 0, of_loss);
 }
 
 /* log M times the largest -l. */
@@ -98,7 +110,44 @@ static double of_log_far(const hs_fit *f, double D) { return -log1p(-f->q) * of_
 static void off_ones(const hs_fit *fits, int n, double A, double *work, double *X)
 {
     int i;
-    for (i = 0; i < n; i++) X[i] = fits[i].q < 1 ? off_one(&fits[i], A, work) : 0;
+    for (i = 0; i < n; i++) X[i] = fits[i].q < 1 && !(fits[i].count > 0) ? off_one(&fits[i], A, work) : 0;
+}
+
+/* The groups of small shifts; how many they are, -1 where they are too many. */
+static int lay_orders(const hs_fit *fits, int n, hs_orders *O)
+{
+    int i, first, groups = 0;
+    for (first = 0; first < n; first = i) {
+        for (i = first + 1; i < n && fits[i].group == fits[first].group; i++) continue;
+        if (!(fits[first].count > 0)) continue;
+        if (groups == HS_ORDER_GROUPS || i - first > HS_ORDER_ROWS) return -1;
+        hs_orders_lay(fits + first, i - first, &O[groups++]);
+    }
+    return groups;
+}
+
+/* Upper bounds of 1 + max(1, M(2 (A - 4))) at the largest shift of every group. */
+static void grown_upper(const hs_orders *O, int groups, double A, double *work, double *grown)
+{
+    double log_m, err;
+    int i;
+    for (i = 0; i < groups; i++) {
+        const hs_fit *f = O[i].fits;
+        grown[i] = 2; /* M is convex in A, and M(0) = M(1) = 1 */
+        if (i && f->q == f[-1].q && f->m == f[-1].m) grown[i] = grown[i - 1];
+        else if (A > 4.5)
+            grown[i] = hs_log_m_upper(f->m, f->q, 2 * (A - 4), 1, work, &log_m, &err)
+                           ? HUGE_VAL
+                           : 1 + fmax(1, exp(log_m + err) * SLACK);
+    }
+}
+
+static double over_orders(const hs_orders *O, int groups, double A, double y, const double *grown, int of_log)
+{
+    double sum = 0;
+    int i;
+    for (i = 0; i < groups; i++) sum += hs_orders_upper(&O[i], A, y, grown[i], of_log);
+    return sum * SLACK;
 }
 
 /* D of every row in the disc of radius r about a real exponent: |M - 1|/(A (A-1)) is convex in A
@@ -119,7 +168,7 @@ int hs_fit_near(const hs_fit *fits, int n, int add, double t, double *work, hs_n
     static const double part[3] = {0.5, 0.15, 0.05};
     double X[HS_FITS_MAX], A = add ? -t : 1 + t;
     int i;
-    if (n > HS_FITS_MAX || !(t > 0)) return HS_BAD_ARGUMENT;
+    if (n > HS_FITS_MAX || !(t > 0) || has_orders(fits, n)) return HS_BAD_ARGUMENT;
     off_ones(fits, n, A, work, X);
     out->K = over_groups(fits, n, X, 1, t * (1 + t), of_log);
     out->mean = out->var = out->fourth = out->side = HUGE_VAL;
@@ -149,37 +198,65 @@ int hs_fit_near(const hs_fit *fits, int n, int add, double t, double *work, hs_n
  * doubles. */
 double hs_fit_upper(const hs_contour *C, double s, double excess, double *work)
 {
-    double X[HS_FITS_MAX], turn = fabs(s * (1 + s));
-    if (C->run.n_fits > HS_FITS_MAX) return HUGE_VAL;
-    off_ones(C->run.fits, C->run.n_fits, hs_contour_tilt(C, s), work, X);
-    return fmin(over_groups(C->run.fits, C->run.n_fits, X, 1, turn, of_log),
-                over_groups(C->run.fits, C->run.n_fits, X, 1, turn, of_one) + excess * SLACK);
+    double X[HS_FITS_MAX], grown[HS_ORDER_GROUPS], turn = fabs(s * (1 + s)), A = hs_contour_tilt(C, s);
+    hs_orders O[HS_ORDER_GROUPS];
+    const hs_fit *fits = C->run.fits;
+    int n = C->run.n_fits, groups = n > HS_FITS_MAX ? -1 : lay_orders(fits, n, O);
+    if (groups < 0) return HUGE_VAL;
+    off_ones(fits, n, A, work, X);
+    grown_upper(O, groups, A, work, grown);
+    return fmin(over_groups(fits, n, X, 1, turn, of_log) + over_orders(O, groups, A, 0, grown, 1),
+                over_groups(fits, n, X, 1, turn, of_one) + over_orders(O, groups, A, 0, grown, 0) + excess * SLACK);
+}
+
+/* What small shifts add to S->fitted and S->loose at the tilt i, and at the line to every node: the bound grows with the
+ * frequency, so that one at n serves from n/2 on. */
+static void visit_orders(const hs_contour *C, const hs_orders *O, int groups, int i, double A, double *work, hs_sums *S)
+{
+    double grown[HS_ORDER_GROUPS], off = 0, still;
+    int64_t n, from = C->N + 1;
+    if (!groups) return;
+    grown_upper(O, groups, A, work, grown);
+    still = over_orders(O, groups, A, 0, grown, 1);
+    S->fitted[i] += still;
+    S->loose[i] += i ? over_orders(O, groups, A, 0, grown, 0) : 0;
+    for (n = C->N; !i && n > 0; n--) {
+        if (n < from) {
+            off = over_orders(O, groups, A, (double)n * C->dy, grown, 1) + still;
+            from = n / 2;
+        }
+        S->fit[n] += off;
+    }
 }
 
 /* All that the rules are off by, which the first chunk starts with: K at the three tilts, fit of every node, the
  * bounds of the tail. HS_TOO_WIDE: no ellipse will do at some of these. */
 int hs_fit_visit(const hs_contour *C, double *work, hs_sums *S)
 {
-    double X[HS_FITS_MAX], unit = C->c * (1 + C->c), Y = (double)C->N * C->dy;
+    double X[HS_FITS_MAX], unit = C->c * (1 + C->c), Y = (double)C->N * C->dy, A = hs_contour_tilt(C, C->c);
+    hs_orders O[HS_ORDER_GROUPS];
     const hs_fit *fits = C->run.fits;
-    int i, rows = C->run.n_fits;
+    int i, rows = C->run.n_fits, groups = rows > HS_FITS_MAX ? -1 : lay_orders(fits, rows, O);
     int64_t n;
-    if (rows > HS_FITS_MAX) return HS_BAD_ARGUMENT;
+    if (groups < 0) return HS_BAD_ARGUMENT;
     if (!rows) return HS_OK;
     for (i = 1; i < 3; i++) { /* to a nat; what more of it M - 1 is off by comes with the rows */
-        double s = i == 1 ? C->s_right : C->s_left, turn = fabs(s * (1 + s));
-        off_ones(fits, rows, hs_contour_tilt(C, s), work, X);
+        double s = i == 1 ? C->s_right : C->s_left, turn = fabs(s * (1 + s)), at = hs_contour_tilt(C, s);
+        off_ones(fits, rows, at, work, X);
         S->fitted[i] = over_groups(fits, rows, X, 1, turn, of_log);
         S->loose[i] = over_groups(fits, rows, X, 1, turn, of_one);
+        visit_orders(C, O, groups, i, at, work, S);
         if (!(fmin(S->fitted[i], S->loose[i]) < HS_FIT_NATS)) return HS_TOO_WIDE;
     }
-    off_ones(fits, rows, hs_contour_tilt(C, C->c), work, X);
+    off_ones(fits, rows, A, work, X);
     S->fitted[0] = over_groups(fits, rows, X, 1, unit, of_log);
     for (n = C->N; n >= 0; n--) {
         double y = (double)n * C->dy, turn = hypot(C->c, y) * hypot(1 + C->c, y);
         S->fit[n] = n ? over_groups(fits, rows, X, turn / unit * SLACK, turn * SLACK, of_log) + S->fitted[0] : 0;
         if (n == C->N && !(S->fit[n] < HUGE_VAL)) return HS_TOO_WIDE;
     }
+    visit_orders(C, O, groups, 0, A, work, S);
+    if (!(S->fit[C->N] < HUGE_VAL)) return HS_TOO_WIDE;
     S->slack = S->far[0] = 0.5 * over_groups(fits, rows, X, 1, 0, of_square);
     for (i = 0; i < rows; i++)
         if (fits[i].q == 1) {

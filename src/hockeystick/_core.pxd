@@ -30,7 +30,7 @@ cdef extern from "hs.h" nogil:
         const double *q
         const double *k
         const hs_pair *pair
-        int ruled, n_fits
+        int ruled, n_fits, light
         const hs_fit *fits
     ctypedef struct hs_rule:
         int n

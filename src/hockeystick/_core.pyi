@@ -80,6 +80,7 @@ def contour_delta(
     pairs: NDArray[np.uint8] | None = ...,
     fits: _Table | None = ...,
     ruled: int = ...,
+    light: int = ...,
 ) -> Scaled: ...
 def contour_curve(
     m: _Vector,
@@ -93,6 +94,7 @@ def contour_curve(
     work: _Vector,
     fits: _Table | None = ...,
     ruled: int = ...,
+    light: int = ...,
 ) -> NDArray[np.float64]: ...
 def contour_eps(
     m: _Vector,
@@ -108,6 +110,7 @@ def contour_eps(
     pairs: NDArray[np.uint8] | None = ...,
     fits: _Table | None = ...,
     ruled: int = ...,
+    light: int = ...,
 ) -> Crossing: ...
 def contour_larger_eps(
     m: _Vector,
@@ -132,6 +135,7 @@ def chernoff_upper(
     pairs: NDArray[np.uint8] | None = ...,
     fits: _Table | None = ...,
     ruled: int = ...,
+    light: int = ...,
 ) -> tuple[int, float, float]: ...
 def contour_work(b: int, n_threads: int = 1) -> int: ...
 
@@ -153,6 +157,7 @@ def kept_make(
     work: _Vector,
     fits: _Table | None = ...,
     ruled: int = ...,
+    light: int = ...,
 ) -> int: ...
 def kept_ask(
     kept: _Vector, rows: _Table, n_kept: int, have_eps: int, value: float, ruled: bool, work: _Vector

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .what.mechanism import Run
 from .what.pair import GaussianSteps
 
 U = 2.0**-53
@@ -66,7 +65,8 @@ class Ruled(NamedTuple):
 
     steps : its rows, the one of rate 1 first.   ruled : how many of the last rows are of rates below 1.
     fits : what it is off by, rows of hs_fit.   total : number of steps.
-    fine : whether it was made from the steps, in narrow boxes.
+    fine : whether it was made from the steps, in narrow boxes.   wide : whether its boxes are as wide as can be
+    (wide.py).   light : how many of the last rows the tail of a line leaves out.
     """
 
     steps: GaussianSteps
@@ -74,11 +74,13 @@ class Ruled(NamedTuple):
     fits: NDArray[np.float64]
     total: float
     fine: bool = False
+    wide: bool = False
+    light: int = 0
 
     @property
     def options(self):
         """What the gate takes besides the steps."""
-        return {"fits": self.fits, "ruled": self.ruled}
+        return {"fits": self.fits, "ruled": self.ruled, "light": self.light}
 
 
 class StepMoments:
@@ -161,71 +163,81 @@ class StepMoments:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def rule(self, merged: bool = True) -> Ruled:
-        """The rule of all steps; `merged`: shifts up to an octave apart share one rule, else those of a box."""
-        rows, fits, total, plain = [], [], 0.0, 0
+    def boxes(self) -> Iterator[Boxes]:
+        """The boxes of every sampling rate that has steps, with a rule each, the highest rate first."""
         for q in sorted(self.sums, reverse=True):
             moments = _core.step_moments_read(self.sums[q])
             box = np.flatnonzero(moments[:, 0])
             if not box.size:
                 continue
             moments = moments[box]
-            total += float(moments[:, 0].sum())
             middle, half = _places(box)
             x, w = gauss(moments)
             m = middle[:, None] + half[:, None] * x
             x = (m - middle[:, None]) / half[:, None]  # exactly, the half widths being powers of two
             off = _differences(moments, chebyshev(x), w, MOMENT_ERROR)
-            if q == 1:  # log M = m^2 z (1+z)/2 [theory: compression.gaussian]
-                squares, plain = float(np.sum(w * m * m)), 1
-                x_2 = (
-                    off[:, 0] * (middle**2 + 0.5 * half**2) + 2 * middle * half * off[:, 1] + 0.5 * half**2 * off[:, 2]
-                )
-                rows.append((1.0, 1.0, squares))
-                fits.append((0.0, 1.0, 0.0, 0.0, float(x_2.sum()) * (1 + 1e-9) + (w.size + 8) * U * squares))
+            yield Boxes(q, box, middle, half, moments[:, 0], m, w, off)
+
+    def rule(self, merged: bool = True) -> Ruled:
+        """The rule of all steps; `merged`: shifts up to an octave apart share one rule, else those of a box."""
+        rows, fits, total, plain = [], [], 0.0, 0
+        for of in self.boxes():
+            total += float(of.count.sum())
+            if of.q == 1:
+                row, fit = plain_row(of)
+                rows.append(row)
+                fits.append(fit)
+                plain = 1
                 continue
-            for here in _octaves(middle, half):
+            for here in _octaves(of.middle, of.half):
                 group = 2.0 * len(fits)  # a name that no other group has
-                boxes = tuple(box[here].tolist())
+                boxes = tuple(of.box[here].tolist())
                 for rho, most, factor in _ellipses_of(boxes):
-                    size = _weight(off[here], moments[here, 0], w[here].sum(axis=1), rho)
-                    fits.append((group, q, most, factor, size))
-                shift, weight = m[here][w[here] > 0], w[here][w[here] > 0]
+                    size = _weight(of.off[here], of.count[here], of.w[here].sum(axis=1), rho)
+                    fits.append((group, of.q, most, factor, size, 0.0))
+                shift, weight = of.points(here)
                 if merged:
                     shift, weight, more = _one_rule(shift, weight, (boxes[0], boxes[-1]))
-                    fits += [(group + 1, q, *row) for row in more]
-                rows += [(one, q, count) for one, count in zip(shift.tolist(), weight.tolist(), strict=True)]
-        steps = GaussianSteps(*np.array(rows, dtype=float).reshape(-1, 3).T.copy())
-        return Ruled(steps, len(rows) - plain, np.array(fits, dtype=float).reshape(-1, 5), total)
+                    fits += [(group + 1, of.q, *row, 0.0) for row in more]
+                rows += [(one, of.q, count) for one, count in zip(shift.tolist(), weight.tolist(), strict=True)]
+        return ruled_of(rows, fits, total, len(rows) - plain)
 
 
-def rules(
-    run: Run,
-    adjacency: str,
-    count: int,
-    moments_of: Callable[[], StepMoments | None],
-    steps_of: Callable[[], GaussianSteps] | None,
-) -> Iterator[Ruled]:
-    """The rules worth a line, the merged one first, of a run of `count` distinct steps whose moments are moments_of()
-    and     which are themselves, if they are known, steps_of(); none where the steps are hardly more."""
-    if count < FEWEST:
-        return
-    key = (adjacency, "moments")
-    if key not in run._cache:
-        run._cache[key] = moments_of()
-    moments = run._cache[key]
-    for merged in (True, False) if moments else ():
-        at = (adjacency, "rule", merged)
-        if at not in run._cache:
-            run._cache[at] = moments.rule(merged)
-        if run._cache[at].steps.shift.size < WORTH * count:
-            yield run._cache[at]
-    if steps_of and count <= FINE_MOST:
-        key = (adjacency, "fine rule")
-        if key not in run._cache:
-            run._cache[key] = fine_rule(steps_of())
-        if run._cache[key]:
-            yield run._cache[key]
+class Boxes(NamedTuple):
+    """Boxes of one sampling rate, in ascending order, with their rules.
+
+    count : number of steps.   m, w : [boxes, POINTS], points and weights.   off : bounds of what their moments are off
+    by.
+    """
+
+    q: float
+    box: NDArray[Any]
+    middle: NDArray[Any]
+    half: NDArray[Any]
+    count: NDArray[np.float64]
+    m: NDArray[np.float64]
+    w: NDArray[np.float64]
+    off: NDArray[np.float64]
+
+    def points(self, here: slice):
+        """Shifts and weights of the rules of some boxes."""
+        used = self.w[here] > 0
+        return self.m[here][used], self.w[here][used]
+
+
+def plain_row(of: Boxes):
+    """The row (m, q, k) of all steps without sampling, and what it is off by: log M = m^2 z (1+z)/2
+    [theory: compression.gaussian]."""
+    squares, off, middle, half = float(np.sum(of.w * of.m * of.m)), of.off, of.middle, of.half
+    x_2 = off[:, 0] * (middle**2 + 0.5 * half**2) + 2 * middle * half * off[:, 1] + 0.5 * half**2 * off[:, 2]
+    size = float(x_2.sum()) * (1 + 1e-9) + (of.w.size + 8) * U * squares
+    return (1.0, 1.0, squares), (0.0, 1.0, 0.0, 0.0, size, 0.0)
+
+
+def ruled_of(rows, fits, total: float, ruled: int, **more) -> Ruled:
+    """A rule from its rows and what it is off by."""
+    steps = GaussianSteps(*np.array(rows, dtype=float).reshape(-1, 3).T.copy())
+    return Ruled(steps, ruled, np.array(fits, dtype=float).reshape(-1, 6), total, **more)
 
 
 def moments_of_steps(steps: GaussianSteps) -> StepMoments | None:
@@ -314,7 +326,7 @@ def fine_rule(steps: GaussianSteps) -> Ruled | None:
     plain = steps.q == 1
     squares = float(np.sum(steps.k[plain] * steps.shift[plain] ** 2))
     rows = [(1.0, 1.0, squares)] * bool(plain.any())  # as in StepMoments.rule
-    fits = [(0.0, 1.0, 0.0, 0.0, (np.count_nonzero(plain) + 4) * 2 * U * squares)] * len(rows)
+    fits = [(0.0, 1.0, 0.0, 0.0, (np.count_nonzero(plain) + 4) * 2 * U * squares, 0.0)] * len(rows)
     order = np.lexsort((steps.shift[~plain], steps.q[~plain]))
     m, q, k = (column[~plain][order] for column in steps)
     mantissa, exponent = np.frexp(m)
@@ -332,11 +344,9 @@ def fine_rule(steps: GaussianSteps) -> Ruled | None:
             middle, half, ellipses = _fine_box(int(box[at]))
             group = 2.0 * len(fits)
             shift, weight, more = _gauss_of(shift, weight, middle, half, FINE_POINTS, ellipses)
-            fits += [(group, rate, *row) for row in more]
+            fits += [(group, rate, *row, 0.0) for row in more]
         rows += [(one, rate, n) for one, n in zip(shift.tolist(), weight.tolist(), strict=True)]
-    found = GaussianSteps(*np.array(rows, dtype=float).reshape(-1, 3).T.copy())
-    off = np.array(fits, dtype=float).reshape(-1, 5)
-    return Ruled(found, len(rows) - bool(plain.any()), off, float(steps.k.sum()), True) if fits else None
+    return ruled_of(rows, fits, float(steps.k.sum()), len(rows) - bool(plain.any()), fine=True) if fits else None
 
 
 @functools.lru_cache(1024)

@@ -1,5 +1,5 @@
-/* check_fit_terms.c - what fit.c claims of rules that stand for many steps, and how a line adds it (contour.c): rules of
- * one or two shifts, which are off by much.
+/* check_fit_terms.c - what fit.c and orders.c claim of rules that stand for many steps, and how a line adds it
+ * (contour.c): rules of one or two shifts, which are off by much.
  *
  * References: the same nodes, tilts and frequencies with the steps themselves. A rule's `weight` is made here from the
  * Chebyshev moments of both sides, and its ellipse from points on it.
@@ -69,8 +69,57 @@ static void lay_fits(box *B, double middle, double half, int points)
         }
         for (i = 0; i < STEPS; i++) total += 2 * B->k[i];
         sum += 2 * pow(rho, -DEGREES) / (1 - 1 / rho) * total;
-        B->fits[p] = (hs_fit){0, B->q[0], sqrt(most) * 1.001, factor * 1.001, sum * (1 + 1e-9)};
+        B->fits[p] = (hs_fit){0, B->q[0], sqrt(most) * 1.001, factor * 1.001, sum * (1 + 1e-9), 0};
     }
+}
+
+/* The rows of orders.c for shifts up to m_1, an ellipse each [theory: compression.orders]. */
+static void lay_orders_of(box *B, double m_1, int points)
+{
+    static const double stretch[PARTS] = {1.3, 2, 4, 9, 25, 80};
+    double S = m_1 * m_1;
+    int i, j, p;
+    for (p = 0; p < PARTS; p++) {
+        double axis = 2 * stretch[p] - 1, rho = axis + sqrt(axis * axis - 1), sum = 0, total = 0, r = S * stretch[p];
+        for (j = 0; j < DEGREES; j++) {
+            double off = 0;
+            for (i = 0; i < STEPS; i++) {
+                double s = B->m[i] * B->m[i];
+                off += B->k[i] * s * cos(j * acos(2 * s / S - 1));
+            }
+            for (i = 0; i < points; i++) {
+                double s = B->shift[i] * B->shift[i];
+                off -= B->weight[i] * s * cos(j * acos(2 * s / S - 1));
+            }
+            sum += (j ? 2 : 1) * fabs(off) * pow(rho, -j);
+        }
+        for (i = 0; i < STEPS; i++) total += 2 * B->k[i] * B->m[i] * B->m[i];
+        sum += 2 * pow(rho, -DEGREES) / (1 - 1 / rho) * total * (1 + 1e-9);
+        B->fits[p] = (hs_fit){0, B->q[0], m_1, r * (1 + 1e-9), sum / r * (1 + 1e-9), total / S * (1 + 1e-9)};
+    }
+}
+
+/* Any steps of small shifts and their rule. */
+static void any_small(box *B, int points)
+{
+    double m_1 = log_between(0.03, 0.6), q = log_between(0.001, 0.5), S = m_1 * m_1;
+    double x[STEPS], mass[STEPS], at[POINTS], var = log_between(1e-4, 3), each;
+    int i;
+    each = fmax(1, var / (STEPS * q * q * expm1(S)));
+    for (i = 0; i < STEPS; i++) {
+        x[i] = between(-0.99, 0.99);
+        B->m[i] = sqrt(0.5 * S * (1 + x[i]));
+        B->q[i] = q;
+        B->k[i] = ceil(each * between(0.2, 2));
+        mass[i] = B->k[i] * B->m[i] * B->m[i];
+    }
+    gauss(x, mass, points, at, B->weight);
+    for (i = 0; i < points; i++) {
+        B->shift[i] = sqrt(0.5 * S * (1 + at[i]));
+        B->rate[i] = q;
+        B->weight[i] /= B->shift[i] * B->shift[i];
+    }
+    lay_orders_of(B, m_1, points);
 }
 
 static int visit(hs_contour *C, double *work, hs_sums *S)
@@ -80,14 +129,12 @@ static int visit(hs_contour *C, double *work, hs_sums *S)
     return st;
 }
 
-/* Any steps, their rule and its line as planned, and the nodes of both on it. */
-static int any(box *B)
+/* Any steps of one box and their rule. */
+static void any_large(box *B, int points)
 {
-    int i, points = 1 + (uniform() < 0.5);
     double middle = log_between(0.2, 2), half = middle * log_between(0.02, 0.3), q = log_between(0.003, 0.5);
     double x[STEPS], at[POINTS], var = log_between(1e-4, 3), each;
-    hs_contour *C = &B->rule;
-    memset(B, 0, sizeof *B);
+    int i;
     each = fmax(1, var / (STEPS * q * q * expm1(middle * middle)));
     for (i = 0; i < STEPS; i++) {
         x[i] = between(-1, 1);
@@ -101,6 +148,16 @@ static int any(box *B)
         B->rate[i] = q;
     }
     lay_fits(B, middle, half, points);
+}
+
+/* Any steps, their rule and its line as planned, and the nodes of both on it. */
+static int any(box *B, int small)
+{
+    int points = 1 + (uniform() < 0.5);
+    hs_contour *C = &B->rule;
+    memset(B, 0, sizeof *B);
+    if (small) any_small(B, points);
+    else any_large(B, points);
     C->run.b = C->run.ruled = points;
     C->run.add = uniform() < 0.4;
     C->n_threads = 1;
@@ -138,27 +195,31 @@ static double missing(const hs_contour *line, double m, double q, int64_t n)
 }
 
 /* Nodes, tilts, upper ends and the decay of the rule against those of its steps. */
-static void nodes(box *B)
+static void nodes(box *B, int small)
 {
     hs_contour *C = &B->rule;
     double less = 0, excess = 0, log_m, err;
     hs_sums fits;
     int64_t n;
     int i, j;
-    if (!any(B)) return;
+    if (!any(B, small)) return;
     for (i = 0; i < 3; i++)
-        term(i ? "fit-aliases" : "fit-k", i ? fmax(0, B->S->K[i] - B->R->K[i]) : fabs(B->S->K[0] - B->R->K[0]),
-             B->R->fitted[i], B->S->err[i] + B->R->err[i] + B->S->inner[i] + B->R->inner[i]);
+        term(small ? (i ? "orders-aliases" : "orders-k")
+             : i   ? "fit-aliases"
+                   : "fit-k",
+             i ? fmax(0, B->S->K[i] - B->R->K[i]) : fabs(B->S->K[0] - B->R->K[0]), B->R->fitted[i],
+             B->S->err[i] + B->R->err[i] + B->S->inner[i] + B->R->inner[i]);
     for (i = 1; i < 8; i++) {
         n = C->N * i / 8;
-        term("fit-nodes", hypot(B->S->re[n] - B->R->re[n], B->S->im[n] - B->R->im[n]), B->R->fit[n],
-             B->S->round[n] + B->R->round[n] + B->S->node[n] + (B->R->node[n] - B->R->fit[n]));
+        term(small ? "orders-nodes" : "fit-nodes", hypot(B->S->re[n] - B->R->re[n], B->S->im[n] - B->R->im[n]),
+             B->R->fit[n], B->S->round[n] + B->R->round[n] + B->S->node[n] + (B->R->node[n] - B->R->fit[n]));
     }
     for (j = 0; j < C->run.b; j++)
         if (!hs_log_m_upper(B->shift[j], B->rate[j], hs_contour_tilt(C, C->c), B->weight[j], work_rule, &log_m, &err))
             excess += B->weight[j] * hs_excess(log_m, err);
-    term("fit-upper", fmax(0, B->S->K[0] - B->R->K[0]), hs_fit_upper(C, C->c, excess, work_rule),
-         B->S->err[0] + B->R->err[0] + B->S->inner[0] + B->R->inner[0]);
+    term(small ? "orders-upper" : "fit-upper", fmax(0, B->S->K[0] - B->R->K[0]),
+         hs_fit_upper(C, C->c, excess, work_rule), B->S->err[0] + B->R->err[0] + B->S->inner[0] + B->R->inner[0]);
+    if (small) return; /* and no tail */
     memset(&fits, 0, sizeof fits);
     fits.fit = room(C->N + 1);
     n = (int64_t)((double)C->N * uniform());
@@ -169,13 +230,13 @@ static void nodes(box *B)
 }
 
 /* The line's value; with errors of the nodes beside the rule's, as large as claimed. */
-static void values(box *B, int what)
+static void values(box *B, int what, int small)
 {
     hs_contour *C = &B->rule;
     hs_value v, w;
     double d = what ? log_between(1e-6, 0.1) : 0;
     int64_t n;
-    if (!any(B)) return;
+    if (!any(B, small)) return;
     C->tail = B->steps.tail = 0;
     own_line_freeze(&B->steps, B->S);
     line_at(&B->steps, C->eps, &v);
@@ -191,8 +252,12 @@ static void values(box *B, int what)
     v.value *= exp(v.log_scale - w.log_scale);
     ends_hold(w.lower, w.value, w.upper, w.inner + w.rounding + w.truncation + w.fit, w.alias_left, w.alias_right,
               C->s_left);
-    if (what) term("fit-inner", fabs(v.value - w.value), w.inner, w.fit + w.rounding + v.rounding + v.inner);
-    else term("fit-value", fabs(v.value - w.value), w.fit, w.rounding + v.rounding + w.inner + v.inner);
+    if (what)
+        term(small ? "orders-inner" : "fit-inner", fabs(v.value - w.value), w.inner,
+             w.fit + w.rounding + v.rounding + v.inner);
+    else
+        term(small ? "orders-value" : "fit-value", fabs(v.value - w.value), w.fit,
+             w.rounding + v.rounding + w.inner + v.inner);
 }
 
 int main(int argc, char **argv)
@@ -203,9 +268,9 @@ int main(int argc, char **argv)
     if (!B) return 2;
     work_steps = room(hs_contour_work(STEPS, 1, HS_OUTER_MAX));
     work_rule = room(hs_contour_work(POINTS, 1, HS_OUTER_MAX));
-    for (i = 0; i < cases(2000); i++) {
-        nodes(B);
-        values(B, i % 2);
+    for (i = 0; i < cases(4000); i++) {
+        nodes(B, i % 2);
+        values(B, i / 2 % 2, i % 2);
     }
     free(work_steps);
     free(work_rule);
@@ -217,6 +282,12 @@ int main(int argc, char **argv)
     median("fit-far", 40, 60000, 400);
     median("fit-value", 100, 2500, 150);
     median("fit-inner", 20, 1.1, 1.01);
+    median("orders-k", 500, 60, 10);
+    median("orders-aliases", 4, 20, 10);
+    median("orders-nodes", 2500, 150, 25);
+    median("orders-upper", 400, 40, 10);
+    median("orders-value", 200, 300, 40);
+    median("orders-inner", 200, 1.1, 1.01);
     median("end-lower", 200, 1 + 1e-6, 1 + 1e-6);
     median("end-upper", 200, 1 + 1e-6, 1 + 1e-6);
     return terms_end();

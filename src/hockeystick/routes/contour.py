@@ -142,6 +142,10 @@ def _ruled_answer(line, question, add: int, at: float):
             if answer.status not in (_core.OK, _core.LOOSE):
                 continue
             fine = very_many and SMALL_SHARE * answer.relative()[-1] < answer.width
+            if ruled.wide:  # the next has more rows, and may be narrower
+                if answer.status == _core.OK and (fine or answer.width <= NARROW):
+                    return answer
+                continue
             if fine or (answer.status == _core.OK and (very_many or answer.width <= NARROW)):
                 return answer
     return None

@@ -181,6 +181,8 @@ def _sums(question: Question):
     """(steps, options, route) of what may stand for the steps of a question: rules, and they themselves where they are
     known; and whether these would hardly be narrower."""
     for ruled in question.rules:
+        if ruled.wide:  # a line that is kept is made so seldom that its width matters more
+            continue
         yield ruled.steps, ruled.options, "compressed", ruled.fine
     if question.run.listed:
         yield question.steps, {}, "contour", True

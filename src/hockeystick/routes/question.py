@@ -3,8 +3,9 @@ more."""
 
 from __future__ import annotations
 
-from ..compression import FEWEST, moments_of_steps, rules
+from ..compression import FEWEST, moments_of_steps
 from ..what.pair import gaussian_facts, gaussian_steps, losses, paired_steps
+from ..wide import rules
 from . import contour
 
 

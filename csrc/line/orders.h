@@ -1,0 +1,24 @@
+/* orders.h - what rules for steps of small shifts are off by; not for the gate. */
+#ifndef HS_ORDERS_H
+#define HS_ORDERS_H
+
+#include "hs.h"
+#include "special.h"
+
+enum { HS_ORDERS = 24, HS_ORDER_ROWS = 8, HS_ORDER_GROUPS = 16 };
+
+typedef struct
+{ /* a group of rows with count > 0, and q^j E (e^v - 1)^j at most: on its box, on the ellipse of a row */
+    const hs_fit *fits;
+    int rows;
+    double box[HS_ORDERS + 1], row[HS_ORDER_ROWS][HS_ORDERS + 1];
+} hs_orders;
+
+/* rows <= HS_ORDER_ROWS of one group. */
+void hs_orders_lay(const hs_fit *fits, int rows, hs_orders *O);
+
+/* What sum k log M(a; m), of_log, or sum k (M - 1) is off by at a = A +- iy' for every |y'| <= y. grown: an upper bound
+ * of 1 + max(1, M(2 (A - 4); m_1)), which only A > 4 needs. */
+double hs_orders_upper(const hs_orders *O, double A, double y, double grown, int of_log);
+
+#endif

@@ -1,0 +1,348 @@
+"""Rules in boxes as wide as they can be, and the order in which rules are tried.
+
+Of every sampling rate the largest shifts m share rules over the variable (m^2 - s)/(m^2 + s), s the product of the ends
+of the box: it carries the half plane Re m^2 > 0, where log M is analytic, onto the unit disc, so that an ellipse about
+the box reaches nearly as far [theory: compression.disc]. All smaller shifts, down to 0, share a rule of a few points
+over m^2, order by order in the rate (csrc/line/orders.c) [theory: compression.orders]; nothing bounds what that is off
+by at all frequencies, so that the tail of a line counts on the larger shifts alone [theory: compression.light]. How
+many points a rule has enters no bound: it comes from the variance of the run, as a normal law's frequencies do.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import compression
+from .compression import ARCS, UNIT, Boxes, Ruled, StepMoments, plain_row, ruled_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .what.mechanism import Run
+    from .what.pair import GaussianSteps
+
+U = 2.0**-53
+RATES = 8
+"""Most sampling rates below 1 of such a rule."""
+TARGET = 32.0
+"""A rule has as many points as should leave e^-TARGET of a line's logarithms."""
+FREQUENCY = 9.0
+"""Of the exponents that matter, in standard deviations of the run's loss: its normal law is below e^-40 there."""
+JUMPS = 2.5
+"""Times what a normal law of the run's variance has, K at its saddle."""
+LIGHT = 1 / 3
+"""Most of the variance that the tail of a line is left without."""
+SMALL = 0.03
+"""log M of a step that counts as small, at most, by its normal law."""
+ODDS = 120.0
+"""Small shifts have m^2 <= log(q)^2/ODDS: orders of q fall to about e^-(ODDS/2) before they rise."""
+REACHES = (0.96, 0.92, 0.86, 0.78, 0.68, 0.58, 0.48, 0.4, 0.32, 0.25, 0.18, 0.12)
+"""Of the disc, the half axes tried."""
+STRETCHES = np.array([1.4, 2.0, 3.0, 5.0, 9.0, 18.0, 45.0, 120.0])
+"""Largest |m^2| on an ellipse about small shifts over that of the box."""
+BOX_ELLIPSES = (16.0, 9.0)
+"""Ellipses about the boxes of small shifts."""
+ORDERS = 10
+NEAR = 0.06
+"""As in csrc/line/orders.c."""
+
+
+def rules(
+    run: Run,
+    adjacency: str,
+    count: int,
+    moments_of: Callable[[], StepMoments | None],
+    steps_of: Callable[[], GaussianSteps] | None,
+) -> Iterator[Ruled]:
+    """The rules worth a line, the one of fewest rows first, of a run of `count` distinct steps whose moments are
+    moments_of() and which are themselves, if they are known, steps_of(); none where the steps are hardly more."""
+    if count < compression.FEWEST:
+        return
+    key = (adjacency, "moments")
+    if key not in run._cache:
+        run._cache[key] = moments_of()
+    moments = run._cache[key]
+    made = (("wide", wide_rule), (True, StepMoments.rule), (False, lambda moments: moments.rule(False)))
+    for name, make in made if moments else ():
+        at = (adjacency, "rule", name)
+        if at not in run._cache:
+            run._cache[at] = make(moments)
+        if run._cache[at] and run._cache[at].steps.shift.size < compression.WORTH * count:
+            yield run._cache[at]
+    if steps_of and count <= compression.FINE_MOST:
+        key = (adjacency, "fine rule")
+        if key not in run._cache:
+            run._cache[key] = compression.fine_rule(steps_of())
+        if run._cache[key]:
+            yield run._cache[key]
+
+
+def wide_rule(moments: StepMoments) -> Ruled | None:
+    """The rule in the widest boxes; None where the steps have too many rates."""
+    if sum(q < 1 for q in moments.counts()) > RATES:
+        return None
+    rows, fits, total, plain, rates = [], [], 0.0, 0, []
+    for of in moments.boxes():
+        total += float(of.count.sum())
+        if of.q < 1:
+            rates.append(of)
+            continue
+        row, fit = plain_row(of)
+        rows.append(row)
+        fits.append(fit)
+        plain = 1
+    if not rates:
+        return None
+    sizes = [of.q**2 * np.sum(of.w * np.expm1(np.minimum(of.m**2, 50.0)), axis=1) for of in rates]
+    variance = sum(float(size.sum()) for size in sizes) + sum(row[2] for row in rows)
+    tilt = 0.6 * FREQUENCY / math.sqrt(variance)
+    if not _cost(rates, 1 + tilt) < JUMPS * 0.5 * tilt * (1 + tilt) * variance:  # rare jumps rule the line, whose nodes these boxes are too wide for
+        return None
+    cuts = _cuts(rates, sizes, variance)
+    for of, cut in zip(rates, cuts, strict=True):
+        for here in _spans(of, cut, 1 + tilt):
+            more = _on_a_disc(of, here, 1 + tilt, 2.0 * len(fits))
+            rows += more[0]
+            fits += more[1]
+    light = len(rows)
+    for of, cut in zip(rates, cuts, strict=True):
+        if cut:
+            more = _by_orders(of, slice(0, cut), variance, 2.0 * len(fits))
+            rows += more[0]
+            fits += more[1]
+    return ruled_of(rows, fits, total, len(rows) - plain, wide=True, light=len(rows) - light)
+
+
+def _cuts(rates: list[Boxes], sizes: list[NDArray[np.float64]], variance: float) -> list[int]:
+    """How many boxes of every rate hold small shifts: so many that the others have most of the variance."""
+    cuts, left = [], 0.0
+    for of, size in zip(rates, sizes, strict=True):
+        most = min(math.log(of.q) ** 2 / ODDS, math.log1p(2 * SMALL * variance / (FREQUENCY * of.q) ** 2))
+        cuts.append(int(np.searchsorted((of.middle + of.half) ** 2, most, side="right")))
+        left += float(size[: cuts[-1]].sum())
+    while left > LIGHT * variance:
+        each = [float(size[:cut].sum()) for size, cut in zip(sizes, cuts, strict=True)]
+        i = int(np.argmax(each))
+        of, cut = rates[i], cuts[i]
+        ends = of.middle + of.half
+        cuts[i] = int(np.searchsorted(ends[:cut], 0.51 * ends[cut - 1]))
+        left -= float(sizes[i][cuts[i] : cut].sum())
+    return cuts
+
+
+def _spans(of: Boxes, first: int, a: float) -> list[slice]:
+    """The boxes from `first` on in parts of about an octave, as wide as each other, and where that is fewer points in
+    halves of these."""
+    low, high = of.middle - of.half, of.middle + of.half
+    if first == len(low):
+        return []
+    parts = max(1, round(math.log2(float(high[-1] / low[first])) / 1.2))
+    ends = low[first] * (high[-1] / low[first]) ** (np.arange(1, parts) / parts)
+    at = [first, *(np.searchsorted(of.middle[first:], ends) + first).tolist(), len(low)]
+    return [each for i, j in itertools.pairwise(at) if i < j for each in _halves(of, slice(i, j), a)]
+
+
+def _halves(of: Boxes, here: slice, a: float) -> list[slice]:
+    half = (here.start + here.stop) // 2
+    if here.stop - here.start < 4:
+        return [here]
+    parts = slice(here.start, half), slice(half, here.stop)
+    whole, *each = (_plan_of_disc(of, part, a)[0] for part in (here, *parts))
+    if whole < math.inf and whole <= sum(each):
+        return [here]
+    return [each for part in parts for each in _halves(of, part, a)]
+
+
+def _plan_of_disc(of: Boxes, here: slice, a: float):
+    """(number of points, ellipses (rho, m', F), which of them is the best) of a rule for some boxes; infinitely many
+    where no ellipse will do."""
+    low, high = float(of.middle[here][0] - of.half[here][0]), float(of.middle[here][-1] + of.half[here][-1])
+    nats = math.log(float(of.count[here].sum())) + TARGET
+    found = disc_ellipses(low, high)
+    points = [math.inf]
+    exponents = _exponent(of.q, np.array([most for _, most, _ in found]), a)
+    for (rho, _, factor), exponent in zip(found, exponents.tolist(), strict=True):
+        size = factor * exponent
+        points.append((nats + math.log(4 * size / (1 - 1 / rho))) / (2 * math.log(rho)) if size < 0.5 else math.inf)
+    best = int(np.argmin(points))
+    return max(1.0, points[best]), found, best - 1
+
+
+def _on_a_disc(of: Boxes, here: slice, a: float, group: float):
+    """Rows and fits of the rule of some boxes over (m^2 - s)/(m^2 + s)."""
+    boxes = tuple(of.box[here].tolist())
+    low, high = float(of.middle[here][0] - of.half[here][0]), float(of.middle[here][-1] + of.half[here][-1])
+    needed, found, best = _plan_of_disc(of, here, a)
+    fits = []
+    for rho, most, factor in compression._ellipses_of(boxes)[1::2]:
+        size = compression._weight(of.off[here], of.count[here], of.w[here].sum(axis=1), rho)
+        fits.append((group, of.q, most, factor, size, 0.0))
+    shift, weight = of.points(here)
+    if needed == math.inf and found:  # as good as any
+        best = len(found) // 2
+        needed = compression.PRECISION / (2 * math.log(found[best][0]))
+    if not needed < shift.size:
+        return _rows(of.q, shift, weight), fits
+    count = math.ceil(needed)
+    tangent, centre = _tangent(low, high), low * high
+
+    def place(m):
+        s = m.astype(np.longdouble) ** 2
+        return (s - centre) / ((s + centre) * tangent)
+
+    x, weights = compression.stieltjes(place(shift).astype(float), weight, count)
+    shifts = np.sqrt(centre * (1 + tangent * x) / (1 - tangent * x))
+    shifts = np.clip(shifts, shift.min(), shift.max())
+    off = misfit(place, (8 + 1 / tangent) * UNIT, (shift, weight), (shifts, weights), 2 * count + 8)
+    before, total = weight.sum(keepdims=True), weights.sum(keepdims=True)
+    narrower = [i for i in (best + 2, best + 4, best + 6) if i < len(found)]
+    for rho, most, factor in (found[i] for i in (best, *narrower)):
+        fits.append((group + 1, of.q, most, factor, compression._weight(off, before, total, rho), 0.0))
+    return _rows(of.q, shifts, weights), fits
+
+
+def _by_orders(of: Boxes, here: slice, variance: float, group: float):
+    """Rows and fits of the rule of boxes of small shifts over m^2, by the measure of m^2 times the steps."""
+    middle, half = of.middle[here], of.half[here]
+    high = float(middle[-1] + half[-1])
+    square = high * high
+    shift, weight = of.points(here)
+    mass = weight * shift**2
+    fits, most = [], (float((of.count[here] * (middle + half) ** 2).sum()) + float(mass.sum())) / square * (1 + 1e-9)
+    for rho in BOX_ELLIPSES:  # |f| <= (r_b/r) sup f of a smaller one
+        r = (middle + half * 0.5 * (rho + 1 / rho)) ** 2
+        each = [
+            compression._weight(of.off[here][i : i + 1], of.count[here][i : i + 1], of.w[here][i : i + 1].sum(), rho)
+            for i in range(r.size)
+        ]
+        fits.append(
+            (group, of.q, high, float(r.max()) * (1 + 1e-12), float(each @ r) / float(r.max()) * (1 + 1e-9), most)
+        )
+    count, best = _count_of_orders(of.q, square, float(mass.sum()), variance)
+    if not count < shift.size:
+        return _rows(of.q, shift, weight), fits
+
+    def place(m):
+        return 2 * m.astype(np.longdouble) ** 2 / np.longdouble(square) - 1
+
+    x, masses = compression.stieltjes(place(shift).astype(float), mass, count)
+    shifts = np.clip(np.sqrt(0.5 * square * (1 + x)), shift.min(), shift.max())
+    weights = masses / shifts**2
+    sides = [
+        (m, w.astype(np.longdouble) * m.astype(np.longdouble) ** 2) for m, w in ((shift, weight), (shifts, weights))
+    ]
+    off = misfit(place, 9 * UNIT, *sides, 2 * count + 8)
+    before, total = (w.astype(float).sum(keepdims=True) * (1 + 1e-9) for _, w in sides)
+    both = float(before[0] + total[0]) / square * (1 + 1e-9)
+    for stretch in STRETCHES[best]:
+        axis = 2 * float(stretch) - 1
+        r, rho = square * float(stretch) * (1 + 1e-12), axis + math.sqrt(axis * axis - 1)
+        fits.append((group + 1, of.q, high, r, compression._weight(off, before, total, rho) / r * (1 + 1e-9), both))
+    return _rows(of.q, shifts, weights), fits
+
+
+def _exponent(q: float, m: NDArray[np.float64], a: float) -> NDArray[np.float64]:
+    """About |M(a'; m) - 1| at exponents a' that matter beside a, between those at whole exponents."""
+    n = min(max(2, math.floor(a)), 23)
+    size, more = _whole_exponent(q, m, n), _whole_exponent(q, m, n + 1)
+    return 3 * size * (0.5 * a * (a - 1) if a < 2 else np.minimum(more / size, 1e150) ** min(a - n, 1))
+
+
+def _whole_exponent(q: float, m: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    j = np.arange(2, n + 1)[:, None]
+    log_choose = np.array([[math.log(math.comb(n, i))] for i in range(2, n + 1)]) + j * math.log(q)
+    power = np.minimum(0.5 * j * (j - 1) * m * m, 300.0)
+    return np.sum(np.exp(log_choose + power) * -np.expm1(-power), axis=0)
+
+
+def _cost(rates: list[Boxes], a: float) -> float:
+    """About K at an exponent, in nats."""
+    return sum(float(of.count @ _exponent(of.q, of.middle, a)) for of in rates) / 3
+
+
+def _rows(q: float, shift, weight):
+    return [(m, q, k) for m, k in zip(shift.tolist(), weight.tolist(), strict=True)]
+
+
+def _tangent(low: float, high: float) -> float:
+    """Half the width of a box on the disc, rounded up."""
+    return (high - low) / (high + low) * (1 + 1e-12)
+
+
+@functools.lru_cache(1024)
+def disc_ellipses(low: float, high: float, reaches: tuple[float, ...] = REACHES) -> list[tuple[float, float, float]]:
+    """(rho, m', F) of the ellipses on the disc about the box with the larger half axes `reaches`, as far as these are
+    wider than the box [theory: compression.disc]."""
+    tangent, centre = _tangent(low, high), low * high
+    reach = np.array([[reach] for reach in reaches if reach > 1.05 * tangent])
+    rho = reach / tangent + np.sqrt((reach / tangent) ** 2 - 1)
+    x, y = _circle()
+    x, y = reach * x, 0.5 * tangent * (rho - 1 / rho) * y
+    inside = x * x + y * y
+    inside = 1 - np.maximum(inside[:, :-1], inside[:, 1:]) * (1 + 1e-12)
+    ahead, behind = ((1 + x) ** 2 + y * y)[:, :-1] * (1 + 1e-12), ((1 - x) ** 2 + y * y)[:, 1:] * (1 + 1e-12)
+    most2 = centre * ahead / inside * (1 + 1e-12)
+    cos2 = inside / np.sqrt(ahead * behind) * (1 - 1e-12)
+    log_factor = (most2 - centre * inside / behind * (1 - 1e-12)) / 8 - 0.5 * np.log(cos2)
+    with np.errstate(over="ignore"):
+        m = np.sqrt(most2.max(axis=1)) * (1 + 1e-12)
+        return list(
+            zip(rho[:, 0].tolist(), m.tolist(), (np.exp(log_factor.max(axis=1)) * (1 + 1e-12)).tolist(), strict=True)
+        )
+
+
+@functools.lru_cache(1)
+def _circle():
+    t = np.pi * np.arange(2 * ARCS + 1) / (2 * ARCS)
+    return np.cos(t), np.sin(t)
+
+
+def misfit(place, error: float, steps, rule, degrees: int):
+    """Bounds of what the Chebyshev moments of two sides (m, weights) differ by, place(m) being off by `error`
+    [theory: compression.moments]."""
+    degree = np.arange(degrees)
+    each = (1.5 * UNIT + error) * degree**2 + 4 * UNIT
+    sums, rounded = [], np.zeros(degrees, np.longdouble)
+    for m, w in (steps, rule):
+        w = w.astype(np.longdouble)
+        sums.append(w @ compression.chebyshev(place(m), degrees))
+        rounded += sums[-1][0] * (each + (m.size + 4) * UNIT)
+    return ((np.abs(sums[0] - sums[1]) + rounded) * (1 + 1e-9)).astype(float)[None]
+
+
+@functools.lru_cache(1)
+def _signs():
+    """The binomials of (e^v - 1)^j with their signs."""
+    return np.array([[(-1) ** (j - i) * math.comb(j, i) for i in range(ORDERS)] for j in range(ORDERS)], dtype=float)
+
+
+def _powers(r: NDArray[np.float64]) -> NDArray[np.float64]:
+    """About E (e^v - 1)^j, [j, r]."""
+    at, i = np.maximum(r, NEAR), np.arange(ORDERS)[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = _signs() @ np.exp(np.minimum(0.5 * i * (i - 1) * at, 300.0))
+    return np.maximum(found, 0) * (r / at) ** np.ceil(i / 2)
+
+
+def _count_of_orders(q: float, square: float, mass: float, variance: float):
+    """(number of points, stretches that serve an order best) of a rule for small shifts."""
+    a = 1 + FREQUENCY / math.sqrt(variance)
+    r = square * STRETCHES
+    rho = 2 * STRETCHES - 1 + np.sqrt((2 * STRETCHES - 1) ** 2 - 1)
+    size, term = _powers(r), np.ones(1)
+    terms = []
+    for j in range(ORDERS):
+        terms.append(term * size[j])
+        term = term * abs(a - j) / (j + 1) * q if j else term * a * q
+    terms = np.array(terms)[2:] * 4 * mass / r / (1 - 1 / rho)
+    for count in range(2, 16):
+        left = terms * rho ** (-2.0 * count)
+        if left.min(axis=1).sum() < math.exp(-TARGET):
+            break
+    return count, sorted({0, 1, *left.argmin(axis=1).tolist()})

@@ -1,0 +1,202 @@
+"""Rules in wide boxes: the certificates against mpmath, answers against the sums over all steps."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+import hockeystick as hs
+from hockeystick import _core, compression, wide
+from hockeystick.routes import contour, saddlepoint
+from hockeystick.routes.question import Question
+from test_compression import line, steps_of, transform
+
+
+def ruled_of(steps) -> compression.Ruled:
+    moments = compression.StepMoments()
+    assert moments.add_many(steps.shift, steps.q, steps.k.astype(np.int64))
+    ruled = wide.wide_rule(moments)
+    assert ruled is not None and ruled.wide
+    return ruled
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_ellipses_on_a_disc(seed):  # [theory: compression.disc]
+    """|M(a; m) - 1| on the ellipse is at most F kappa |M(A; m') - 1|, and not far below it at its largest."""
+    rng = np.random.default_rng(seed)
+    q, low = 10 ** rng.uniform(-4, -0.3), 2.0 ** int(rng.integers(-3, 1))
+    high = low * float(rng.choice([1.25, 2.0, 2.5]))
+    found = wide.disc_ellipses(low, high)
+    rho, most, factor = found[min(int(rng.integers(2, 7)), len(found) - 1)]
+    tangent, centre, tilt = (high - low) / (high + low), low * high, float(rng.uniform(0.5, 5))
+    at = [1 + tilt, -tilt, complex(1 + tilt, 3), complex(-tilt, -2)][seed % 4]
+    real = complex(at).real
+    with mpmath.workdps(30):
+        kappa = abs(at * (at - 1) / (real * (real - 1)))
+        bound = factor * kappa * abs(transform(real, mpmath.mpf(most), q))
+        seen = []
+        for turn, part in ((0.0, 1.0), (0.4, 1.0), (0.8, 1.0), (1.3, 1.0), (2.4, 1.0), (2.9, 0.6)):
+            x = mpmath.mpc(math.cos(turn) * (rho + 1 / rho) / 2, math.sin(turn) * (rho - 1 / rho) / 2) * part * tangent
+            m = mpmath.sqrt(centre * (1 + x) / (1 - x))
+            seen.append(abs(transform(at, m, q)))
+        assert max(seen) <= bound * (1 + mpmath.mpf(10) ** -12)
+        assert bound <= 200 * max(seen)
+    place = [(m * m - centre) / ((m * m + centre) * tangent) for m in (low, high)]
+    assert place == pytest.approx([-1, 1], abs=1e-12)
+
+
+def powers(r, most: int):
+    """h_j(r) = E (e^v - 1)^j for j <= most."""
+    e = [mpmath.exp(mpmath.mpf(i * (i - 1)) * r / 2) for i in range(most + 1)]
+    return [mpmath.fsum((-1) ** (j - i) * mpmath.binomial(j, i) * e[i] for i in range(j + 1)) for j in range(most + 1)]
+
+
+def test_powers_have_no_negative_coefficient():  # [theory: compression.powers]
+    rng = np.random.default_rng(1)
+    with mpmath.workdps(40):
+        for j in range(2, 9):
+            coefficients = mpmath.taylor(lambda s, j=j: powers(s, j)[j], 0, 12)
+            assert all(c > -mpmath.mpf(10) ** -15 for c in coefficients)
+            assert all(abs(c) < mpmath.mpf(10) ** -15 for c in coefficients[: -(-j // 2)])
+            s = 0.3 * complex(*rng.normal(size=2))
+            assert abs(powers(mpmath.mpc(s), j)[j]) <= powers(mpmath.mpf(abs(s)), j)[j]
+
+
+def rest(a, q, m_1, J):  # noqa: N803
+    """The bound of the rest."""
+    A, S = mpmath.re(a), mpmath.mpf(m_1) ** 2
+    if A <= J:
+        return (1 - q) ** (A - J) * mpmath.mpf(q) ** J * powers(S, J)[J]
+    grown = 1 + max(1, 1 + transform(2 * (A - 4), mpmath.mpf(m_1), q))
+    return mpmath.sqrt(mpmath.mpf(q) ** (2 * J) * powers(S, 2 * J)[2 * J] * grown)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_the_rest_of_small_shifts(seed):  # [theory: compression.rest]
+    rng = np.random.default_rng(seed)
+    q, m_1, J = 10 ** rng.uniform(-3, -0.3), float(rng.uniform(0.05, 0.8)), int(rng.choice([4, 6, 8]))
+    tilt = float(rng.uniform(0.3, 14))
+    a = [1 + tilt, -tilt, complex(1 + tilt, 9), complex(-tilt, 5)][seed % 4]
+    with mpmath.workdps(30):
+        ratio = []
+        for m in (m_1, 0.7 * m_1, 0.2 * m_1):
+            s = mpmath.mpf(m) ** 2
+            h = powers(s, J)
+            known = mpmath.fsum(mpmath.binomial(a, j) * mpmath.mpf(q) ** j * h[j] for j in range(2, J))
+            off = abs(transform(a, mpmath.mpf(m), q) - known)
+            bound = (m / m_1) ** 2 * abs(mpmath.binomial(a, J)) * rest(a, q, m_1, J)
+            assert off <= bound
+            ratio.append(bound / off)
+        assert min(ratio) < 1e4
+
+
+def bound_of_orders(fits, a):
+    """What the sums of log M are off by, by the rows of one group."""
+    (_, q, m_1, _, _, count), best, total = fits[0], mpmath.inf, mpmath.mpf(0)
+    q = mpmath.mpf(q)
+    box, rows = powers(mpmath.mpf(m_1) ** 2, 12), [powers(mpmath.mpf(row[3]), 12) for row in fits]
+    c = [abs(mpmath.binomial(a, j)) * q**j for j in range(13)]
+    logs = [[mpmath.mpf(0)] * 13 for _ in fits]
+    for d in range(2, 13):
+        if d > 2 and d % 2 == 0:
+            D, left = sum(c[j] * box[j] for j in range(2, d)), abs(mpmath.binomial(a, d)) * rest(a, q, m_1, d)
+            later = []
+            for t in (2, 5, 12, 30):
+                D_t = sum(c[j] * box[j] * t**j for j in range(2, d))
+                later.append(D_t / (1 - D_t) / mpmath.mpf(t) ** d if D_t < 1 else mpmath.inf)
+            if D + left < 1:
+                best = min(best, total + count * (min(later) + left / (1 - D - left)))
+        for log, h in zip(logs, rows, strict=True):
+            log[d] = c[d] * h[d] + sum(mpmath.mpf(d - j) / d * log[d - j] * c[j] * h[j] for j in range(2, d - 1))
+        total += min(row[4] * log[d] for row, log in zip(fits, logs, strict=True))
+    return best
+
+
+@pytest.mark.parametrize("points", [2, None])
+def test_sums_over_small_shifts(points, monkeypatch):  # [theory: compression.orders]
+    """sum k log M over steps and rule, at exponents on and off the real line: within the bound of both groups, which of
+    a rule of two points is not far above."""
+    rng = np.random.default_rng(3)
+    steps = steps_of(rng, 90, 3, 40, 0.02, 20_000)
+    monkeypatch.setattr(wide, "LIGHT", 1.0)
+    if points:
+        most = wide._count_of_orders
+        monkeypatch.setattr(wide, "_count_of_orders", lambda *at: (points, most(*at)[1]))
+    monkeypatch.setattr(wide, "SMALL", 1.0)
+    ruled = ruled_of(steps)
+    assert ruled.light == ruled.steps.q.size < 12
+    groups = [ruled.fits[ruled.fits[:, 0] == group].tolist() for group in np.unique(ruled.fits[:, 0])]
+    with mpmath.workdps(40):
+        for a in (3.5, -2.0, complex(3.5, 4), complex(-2, 3)):
+            sums = [
+                mpmath.fsum(mpmath.mpf(k) * mpmath.log1p(transform(a, mpmath.mpf(m), 0.02)) for m, k in rows)
+                for rows in (zip(of.shift.tolist(), of.k.tolist(), strict=True) for of in (steps, ruled.steps))
+            ]
+            bound, off = sum(bound_of_orders(rows, a) for rows in groups), abs(sums[0] - sums[1])
+            assert off <= bound
+            assert bound < 1e4 * off if points else bound < 1e-8 * abs(sums[0])
+
+
+RUNS = [
+    (3000, 0.9, 9, 0.02, 40, 1e-5),
+    (4000, 1, 1e4, 0.01, 100, 1e-6),
+    (3000, 2, 50, 0.1, 300, 1e-9),
+    (3000, 1.5, 6, 0.3, 100, 1e-3),
+]
+
+
+@pytest.mark.parametrize("case", RUNS, ids=str)
+@pytest.mark.parametrize("add", [0, 1])
+def test_wide_rules_and_all_steps_meet(case, add):  # [theory: compression.disc, compression.orders, compression.light]
+    """Certified intervals of the two intersect, and that of the rule, of a few rows, is hardly wider."""
+    n, low, high, q, most, delta = case
+    steps = steps_of(np.random.default_rng(n + most), n, low, high, q, most)
+    whole = contour.root(steps, add, math.log(delta))
+    other = contour.point(steps, add, whole.estimate)
+    ruled = ruled_of(steps)
+    assert (ruled.light or q > 0.2) and ruled.steps.q.size < 75
+    found = line(_core.contour_eps, ruled, add, math.log(delta)).root("compressed")
+    assert found.lower <= whole.upper and whole.lower <= found.upper
+    assert found.width <= 1.5 * whole.width + 1e-10
+    point = line(_core.contour_delta, ruled, add, whole.estimate).point("compressed")
+    assert point.lower <= other.upper and other.lower <= point.upper
+    assert 0 < point.terms[-1] < point.width
+
+
+def test_scales_of_any_width_have_few_rows():
+    """What a query costs: the rows of its rule."""
+    rng = np.random.default_rng(1)
+    for high, rates, most in ((100, [0.01], 40), (1e4, [0.1], 40), (10, [0.005, 0.01, 0.02], 90)):
+        run = hs.compose_arrays(np.exp(rng.uniform(0, math.log(high), 100_000)), rng.choice(rates, 100_000))
+        found = hs.epsilon(run, 1e-5)
+        assert found.route == "compressed" and found.upper - found.lower < 1e-11 * found.estimate
+        assert run._cache["add_remove", "rule", "wide"].steps.q.size <= most
+        assert ("add_remove", "rule", True) not in run._cache
+
+
+def test_where_wide_rules_decline():
+    """Too many rates; rare jumps that rule the line; steps without sampling alone."""
+    rng = np.random.default_rng(2)
+    for sigma, q in (
+        (rng.uniform(1, 2, 3000), rng.choice(np.linspace(0.01, 0.02, 9), 3000)),
+        (rng.uniform(0.5, 0.6, 3000), 1e-4),
+        (rng.uniform(50, 60, 3000), 1.0),
+    ):
+        run = hs.compose_arrays(sigma, q)
+        assert wide.wide_rule(run.step_moments("add_remove")) is None
+        assert hs.epsilon(run, 1e-5).upper < math.inf
+
+
+def test_other_routes_leave_light_rows_alone():
+    """What bounds derivatives in the tilt does not know small shifts: such rules are refused, and not offered."""
+    run = hs.compose_arrays(np.exp(np.linspace(0, 4, 5000)), 0.02, 20)
+    ruled = wide.wide_rule(run.step_moments("add_remove"))
+    assert ruled is not None and ruled.light
+    work = np.empty(_core.saddle_work())
+    with pytest.raises(hs.DomainError):
+        status, _ = _core.saddle_cumulants(*ruled.steps, 0, 2.0, work, fits=ruled.fits)
+        _core.check(status)
+    question = Question(run, "add_remove", False, None, 1)
+    assert not any(each.light for each in saddlepoint.rules_of(question))
+    assert hs.epsilon(run, 1e-5, route="saddlepoint").upper < math.inf
