@@ -69,7 +69,7 @@ TESTS = {
     "allocation": "allocation allocation_density",
     "mixture": "matrix shifts",
     "kept": "kept",
-    "compression fit contour": "compression arrays",
+    "compression wide fit orders contour": "compression wide arrays",
     "jumps walls": "jumps sparse extreme_laws",
     "shuffling attacks sampled": "shuffling attacks sampled selection",
     "risk calibration search": "risk risk_gdp calibrate",

@@ -92,8 +92,10 @@ typedef struct {
     const double *m, *q, *k;
     const hs_pair *pair; /* of each step: one with branches > 0, turned to the direction, replaces (m, q) */
     int ruled, n_fits;   /* the last `ruled` steps are rules; n_fits rows of what they are off by */
-    int light;           /* so many of the last are left out of the tail: their rows have count > 0 */
+    int light;           /* so many of the last are left out of the tail, all of fits with count > 0 among them */
     const hs_fit *fits;
+    int n_outline, light_outline; /* steps that stand for all where a line is placed, the last of them light; 0: none */
+    const double *outline;        /* their m, then their q, then their k */
 } hs_run;
 
 /* A Gauss-Legendre rule on [-1, 1]. */

@@ -192,7 +192,7 @@ def test_sums_over_the_steps(merged, monkeypatch):  # [theory: compression.rule]
                 for of in (steps, ruled.steps)
             ]
             bound, groups = mpmath.mpf(0), {}
-            for group, _, m, factor, weight in ruled.fits.tolist():
+            for group, _, m, factor, weight, _ in ruled.fits.tolist():
                 one = factor * mpmath.expm1(log_m(n, m)) if m < 30 else 1
                 groups[group] = min(groups.get(group, mpmath.inf), weight * one / (1 - one) if one < 1 else mpmath.inf)
             bound = mpmath.fsum(groups.values())

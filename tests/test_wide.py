@@ -57,13 +57,13 @@ def test_powers_have_no_negative_coefficient():  # [theory: compression.powers]
     with mpmath.workdps(40):
         for j in range(2, 9):
             coefficients = mpmath.taylor(lambda s, j=j: powers(s, j)[j], 0, 12)
-            assert all(c > -mpmath.mpf(10) ** -15 for c in coefficients)
+            assert all(c > -(mpmath.mpf(10) ** -15) for c in coefficients)
             assert all(abs(c) < mpmath.mpf(10) ** -15 for c in coefficients[: -(-j // 2)])
             s = 0.3 * complex(*rng.normal(size=2))
             assert abs(powers(mpmath.mpc(s), j)[j]) <= powers(mpmath.mpf(abs(s)), j)[j]
 
 
-def rest(a, q, m_1, J):  # noqa: N803
+def rest(a, q, m_1, J):
     """The bound of the rest."""
     A, S = mpmath.re(a), mpmath.mpf(m_1) ** 2
     if A <= J:

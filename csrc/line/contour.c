@@ -146,6 +146,34 @@ static int line_lay(hs_contour *C, int have_eps, double log_delta, double depth,
     return st || C->N < most ? st : HS_TOO_MANY_NODES;
 }
 
+/* The outline of the run, where there is one: what is placed by it enters no bound [theory: line.planning]. */
+static hs_run outline_of(const hs_run *run)
+{
+    hs_run out = *run;
+    int n = run->n_outline;
+    if (!n) return out;
+    out.b = out.ruled = n;
+    out.light = run->light_outline;
+    out.m = run->outline;
+    out.q = run->outline + n;
+    out.k = run->outline + 2 * n;
+    return out;
+}
+
+/* line_lay by the outline. */
+static int outline_lay(hs_contour *C, int have_eps, double log_delta, double depth, double *work)
+{
+    hs_run run = C->run;
+    int64_t j;
+    int st;
+    C->run = outline_of(&run);
+    st = line_lay(C, have_eps, log_delta, depth, work);
+    C->run = run;
+    C->chunks = hs_chunks(run.b);
+    for (C->ktot = 0, j = 0; j < run.b; j++) C->ktot += run.k[j];
+    return st;
+}
+
 /* Place the contour for C->eps (or log_delta), visit the steps, bound the tail. Retries where the tail is not small
  * enough. */
 int hs_line_visit(hs_contour *C, int have_eps, double log_delta, double depth, double *work, int64_t n_work, hs_sums *S)
@@ -154,7 +182,7 @@ int hs_line_visit(hs_contour *C, int have_eps, double log_delta, double depth, d
     double e;
     if (hs_stopped(C->poll, 0)) return HS_INTERRUPTED;
     if (n_work < hs_contour_work(C->run.b, C->n_threads, 0)) return HS_SCRATCH;
-    if ((st = line_lay(C, have_eps, log_delta, depth, work))) return st;
+    if ((st = outline_lay(C, have_eps, log_delta, depth, work))) return st;
     for (attempt = 0; attempt < 5; attempt++) {
         if (C->N > HS_OUTER_MAX / C->chunks) return HS_TOO_MANY_NODES;
         if (n_work < hs_contour_work(C->run.b, C->n_threads, C->N)) return HS_SCRATCH;
@@ -197,7 +225,13 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
     int st;
     if (n_work < HS_STEP_WORK) return HS_SCRATCH;
     C->eps = value;
-    if (!(C->t > 0) && (st = hs_contour_saddle(C, have_eps, value, work))) return st;
+    if (!(C->t > 0)) {
+        hs_run run = C->run;
+        C->run = outline_of(&run);
+        st = hs_contour_saddle(C, have_eps, value, work);
+        C->run = run;
+        if (st) return st;
+    }
     for (t = C->t, j = 0; j < C->run.b; j++) {
         double m = C->run.m[j], q = C->run.q[j], k = C->run.k[j];
         double term = 0, err = 0;

@@ -58,7 +58,7 @@ static inline double hs_contour_tilt(const hs_contour *C, double z) { return C->
  * off by. */
 static inline int hs_is_ruled(const hs_contour *C, int64_t j) { return j >= C->run.b - C->run.ruled; }
 
-/* Whether step j is one whose decay the tail leaves out, as nothing bounds what its rule is off by at all frequencies. */
+/* Whether step j is one whose decay the tail leaves out: its rule may be good for nodes alone, or others may do. */
 static inline int hs_is_light(const hs_contour *C, int64_t j) { return j >= C->run.b - C->run.light; }
 
 /* log Psi; of a rule -(1 - Psi^2)/2, which is more: the rule is good for 1 - |phi|^2 [theory: compression.tail]. */

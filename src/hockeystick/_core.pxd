@@ -32,6 +32,8 @@ cdef extern from "hs.h" nogil:
         const hs_pair *pair
         int ruled, n_fits, light
         const hs_fit *fits
+        int n_outline, light_outline
+        const double *outline
     ctypedef struct hs_rule:
         int n
         const double *x

@@ -81,6 +81,8 @@ def contour_delta(
     fits: _Table | None = ...,
     ruled: int = ...,
     light: int = ...,
+    outline: _Table | None = ...,
+    light_outline: int = ...,
 ) -> Scaled: ...
 def contour_curve(
     m: _Vector,
@@ -95,6 +97,8 @@ def contour_curve(
     fits: _Table | None = ...,
     ruled: int = ...,
     light: int = ...,
+    outline: _Table | None = ...,
+    light_outline: int = ...,
 ) -> NDArray[np.float64]: ...
 def contour_eps(
     m: _Vector,
@@ -111,6 +115,8 @@ def contour_eps(
     fits: _Table | None = ...,
     ruled: int = ...,
     light: int = ...,
+    outline: _Table | None = ...,
+    light_outline: int = ...,
 ) -> Crossing: ...
 def contour_larger_eps(
     m: _Vector,
@@ -136,6 +142,8 @@ def chernoff_upper(
     fits: _Table | None = ...,
     ruled: int = ...,
     light: int = ...,
+    outline: _Table | None = ...,
+    light_outline: int = ...,
 ) -> tuple[int, float, float]: ...
 def contour_work(b: int, n_threads: int = 1) -> int: ...
 
@@ -158,6 +166,8 @@ def kept_make(
     fits: _Table | None = ...,
     ruled: int = ...,
     light: int = ...,
+    outline: _Table | None = ...,
+    light_outline: int = ...,
 ) -> int: ...
 def kept_ask(
     kept: _Vector, rows: _Table, n_kept: int, have_eps: int, value: float, ruled: bool, work: _Vector

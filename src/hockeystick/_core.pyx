@@ -73,7 +73,8 @@ cdef inline int passed(hs_poll *poll) except -1:
 
 
 cdef hs_run run_of(m, q, k, int add, const double[:, ::1] fits=None, const int[::1] kind=None, int ruled=0,
-                   const unsigned char[::1] pairs=None, int light=0) except *:
+                   const unsigned char[::1] pairs=None, int light=0, const double[:, ::1] outline=None,
+                   int light_outline=0) except *:
     """The arrays of a run, which the caller keeps alive."""
     cdef hs_run run
     cdef Py_ssize_t b = cnp.PyArray_SIZE(m) if type(m) is cnp.ndarray else 0
@@ -93,6 +94,12 @@ cdef hs_run run_of(m, q, k, int add, const double[:, ::1] fits=None, const int[:
     if not 0 <= light <= ruled <= (run.b if fits is not None else 0):
         check(HS_BAD_ARGUMENT, "contour")
     run.ruled, run.light = ruled, light
+    if outline is not None:
+        lengths(3, outline.shape[0], 3)
+        run.n_outline, run.outline = lengths(outline.shape[1], outline.shape[1], outline.shape[1]), &outline[0, 0]
+        if not 0 <= light_outline <= run.n_outline:
+            check(HS_BAD_ARGUMENT, "contour")
+        run.light_outline = light_outline
     return run
 
 
@@ -239,10 +246,10 @@ cdef hs_contour contour_of(hs_run run, hs_poll *poll) noexcept nogil:
 
 def contour_delta(m, q, k, int add, double eps, double rtol, double T0, int n_threads, cnp.ndarray work not None,
                   int64_t n_max=HS_OUTER_MAX, const unsigned char[::1] pairs=None, const double[:, ::1] fits=None,
-                  int ruled=0, int light=0):
+                  int ruled=0, int light=0, const double[:, ::1] outline=None, int light_outline=0):
     """Scaled: one certified delta; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs, light), &poll)
+    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs, light, outline, light_outline), &poll)
     cdef hs_point p
     cdef int status
     cdef int64_t n_lent = cnp.PyArray_SIZE(work)
@@ -256,10 +263,11 @@ def contour_delta(m, q, k, int add, double eps, double rtol, double T0, int n_th
 
 
 def contour_curve(m, q, k, int add, const double[::1] eps, double rtol, double T0, int n_threads, double[::1] work,
-                  const double[:, ::1] fits=None, int ruled=0, int light=0):
+                  const double[:, ::1] fits=None, int ruled=0, int light=0,
+                  const double[:, ::1] outline=None, int light_outline=0):
     """Rows (status, log_scale, lower, estimate, upper, five terms) of deltas at ascending eps; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, None, light), &poll)
+    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, None, light, outline, light_outline), &poll)
     cdef int status
     out = np.empty((eps.shape[0], 10))
     cdef double[:, ::1] rows = out
@@ -273,10 +281,10 @@ def contour_curve(m, q, k, int add, const double[::1] eps, double rtol, double T
 
 def contour_eps(m, q, k, int add, double log_delta, double rtol, double T0, int n_threads, cnp.ndarray work not None,
                 int64_t n_max=HS_OUTER_MAX, const unsigned char[::1] pairs=None, const double[:, ::1] fits=None,
-                int ruled=0, int light=0):
+                int ruled=0, int light=0, const double[:, ::1] outline=None, int light_outline=0):
     """Crossing: one certified eps; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs, light), &poll)
+    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs, light, outline, light_outline), &poll)
     cdef hs_crossing at
     cdef int status
     cdef int64_t n_lent = cnp.PyArray_SIZE(work)
@@ -307,10 +315,11 @@ def contour_larger_eps(m, q, k, double delta, double wall, double rtol, double T
 
 
 def chernoff_upper(m, q, k, int add, int have_eps, double value, double[::1] work,
-                   const unsigned char[::1] pairs=None, const double[:, ::1] fits=None, int ruled=0, int light=0):
+                   const unsigned char[::1] pairs=None, const double[:, ::1] fits=None, int ruled=0, int light=0,
+                   const double[:, ::1] outline=None, int light_outline=0):
     """(status, bound, tilt): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs, light), &poll)
+    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs, light, outline, light_outline), &poll)
     cdef double upper = 0
     cdef int status
     with nogil:
@@ -324,10 +333,11 @@ KEPT_MORE, KEPT_ROOM, KEPT_WORK = HS_KEPT_MORE, hs_kept_room(), hs_kept_work()
 
 
 def kept_make(m, q, k, int add, int have_eps, double value, double rtol, double T0, double[::1] kept,
-              double[::1] work, const double[:, ::1] fits=None, int ruled=0, int light=0):
+              double[::1] work, const double[:, ::1] fits=None, int ruled=0, int light=0,
+              const double[:, ::1] outline=None, int light_outline=0):
     """The status of a line that was made to be kept in KEPT_ROOM doubles; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, None, light), &poll)
+    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, None, light, outline, light_outline), &poll)
     cdef int status
     lengths(kept.shape[0], hs_kept_room(), hs_kept_room())
     C.rtol, C.T0 = rtol, T0

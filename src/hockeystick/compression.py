@@ -67,6 +67,7 @@ class Ruled(NamedTuple):
     fits : what it is off by, rows of hs_fit.   total : number of steps.
     fine : whether it was made from the steps, in narrow boxes.   wide : whether its boxes are as wide as can be
     (wide.py).   light : how many of the last rows the tail of a line leaves out.
+    outline : m, q, k of a few steps that a line is placed by, the last light_outline of them light.
     """
 
     steps: GaussianSteps
@@ -76,11 +77,16 @@ class Ruled(NamedTuple):
     fine: bool = False
     wide: bool = False
     light: int = 0
+    outline: NDArray[np.float64] | None = None
+    light_outline: int = 0
 
     @property
     def options(self):
         """What the gate takes besides the steps."""
-        return {"fits": self.fits, "ruled": self.ruled, "light": self.light}
+        options = {"fits": self.fits, "ruled": self.ruled}
+        if not self.wide:
+            return options
+        return options | {"light": self.light, "outline": self.outline, "light_outline": self.light_outline}
 
 
 class StepMoments:

@@ -37,7 +37,9 @@ FREQUENCY = 9.0
 JUMPS = 2.5
 """Times what a normal law of the run's variance has, K at its saddle."""
 LIGHT = 1 / 3
-"""Most of the variance that the tail of a line is left without."""
+"""Most of the variance that small shifts may have."""
+HEAVY = 0.6
+"""Part of the variance that the tail of a line counts on: rows that it leaves out need coarser grids."""
 SMALL = 0.03
 """log M of a step that counts as small, at most, by its normal law."""
 ODDS = 120.0
@@ -48,6 +50,8 @@ STRETCHES = np.array([1.4, 2.0, 3.0, 5.0, 9.0, 18.0, 45.0, 120.0])
 """Largest |m^2| on an ellipse about small shifts over that of the box."""
 BOX_ELLIPSES = (16.0, 9.0)
 """Ellipses about the boxes of small shifts."""
+OUTLINE, OUTLINE_LIGHT = 3, 2
+"""Steps that stand for those of a box, and for small ones, where a line is placed."""
 ORDERS = 10
 NEAR = 0.06
 """As in csrc/line/orders.c."""
@@ -102,21 +106,62 @@ def wide_rule(moments: StepMoments) -> Ruled | None:
     sizes = [of.q**2 * np.sum(of.w * np.expm1(np.minimum(of.m**2, 50.0)), axis=1) for of in rates]
     variance = sum(float(size.sum()) for size in sizes) + sum(row[2] for row in rows)
     tilt = 0.6 * FREQUENCY / math.sqrt(variance)
-    if not _cost(rates, 1 + tilt) < JUMPS * 0.5 * tilt * (1 + tilt) * variance:  # rare jumps rule the line, whose nodes these boxes are too wide for
-        return None
+    if not _cost(rates, 1 + tilt) < JUMPS * 0.5 * tilt * (1 + tilt) * variance:
+        return None  # rare jumps rule the line, whose nodes these boxes are too wide for
     cuts = _cuts(rates, sizes, variance)
+    groups = []
     for of, cut in zip(rates, cuts, strict=True):
         for here in _spans(of, cut, 1 + tilt):
-            more = _on_a_disc(of, here, 1 + tilt, 2.0 * len(fits))
-            rows += more[0]
-            fits += more[1]
-    light = len(rows)
+            rule, more = _on_a_disc(of, here, 1 + tilt, 2.0 * len(fits))
+            groups.append(rule)
+            fits += more
+    weights, most = [], _heavy(groups, sum(row[2] for row in rows), variance)
     for of, cut in zip(rates, cuts, strict=True):
         if cut:
-            more = _by_orders(of, slice(0, cut), variance, 2.0 * len(fits))
-            rows += more[0]
-            fits += more[1]
-    return ruled_of(rows, fits, total, len(rows) - plain, wide=True, light=len(rows) - light)
+            rule, more = _by_orders(of, slice(0, cut), variance, 2.0 * len(fits))
+            weights.append(rule)
+            fits += more
+    heavy = [[row for row in rule if _share(row) >= most] for rule in groups]
+    light = [[row for row in rule if _share(row) < most] for rule in groups] + weights
+    outline = [*rows, *itertools.chain(*(_outlined(rule, OUTLINE) for rule in heavy))]
+    others = list(itertools.chain(*(_outlined(rule, OUTLINE_LIGHT) for rule in light)))
+    rows += itertools.chain(*heavy)
+    last = list(itertools.chain(*light))
+    return ruled_of(
+        rows + last,
+        fits,
+        total,
+        len(rows) + len(last) - plain,
+        wide=True,
+        light=len(last),
+        outline=np.array(outline + others, dtype=float).T.copy(),
+        light_outline=len(others),
+    )
+
+
+def _share(row: tuple[float, float, float]) -> float:
+    """About the variance of a row."""
+    m, q, k = row
+    return k * q * q * math.expm1(min(m * m, 50.0))
+
+
+def _heavy(groups, left: float, variance: float) -> float:
+    """The least share of a row that the tail counts on: together they have the part HEAVY of the variance."""
+    for share in sorted((_share(row) for rule in groups for row in rule), reverse=True):
+        left += share
+        if left > HEAVY * variance:
+            return share
+    return 0.0
+
+
+def _outlined(rows, count: int):
+    """As many rows at most, with the moments of low order of m^2 under m^2 times the steps."""
+    if len(rows) <= count:
+        return rows
+    m, q, k = np.array(rows).T
+    s, mass = compression.stieltjes(m * m / m.max() ** 2, k * m * m, count)
+    s = s * m.max() ** 2
+    return _rows(float(q[0]), np.sqrt(s), mass / s)
 
 
 def _cuts(rates: list[Boxes], sizes: list[NDArray[np.float64]], variance: float) -> list[int]:
