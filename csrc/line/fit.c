@@ -13,8 +13,8 @@
  *   the ellipse that is best at its frequency; groups add. The tail: sum k_i P_i >= sum W_a P_a - weight (1 + (F +
  *   D_0)^2/(1-D_0)^2) at every frequency, D_0 the D of y = 0 [theory: compression.tail]. Rows with q = 1:
  *   log M = m^2 z (1+z)/2, and the weight bounds what sum k m^2 is off by [theory: compression.gaussian].
- *   Derivatives in the tilt by Cauchy's inequalities [theory: compression.near]. Groups of small shifts: orders.c; their
- *   rows are left out of the tail [theory: compression.light].
+ *   Derivatives in the tilt by Cauchy's inequalities [theory: compression.near]. Groups of small shifts: orders.c;
+ *   their rows are left out of the tail [theory: compression.light].
  *
  * Error claim. Sums of positive terms, powers and exponentials of them: SLACK pays for their rounding, 60 operations
  *   each.
@@ -127,7 +127,7 @@ static int lay_orders(const hs_fit *fits, int n, hs_orders *O)
 }
 
 /* Upper bounds of 1 + max(1, M(2 (A - 4))) at the largest shift of every group. */
-static void grown_upper(const hs_orders *O, int groups, double A, double *work, double *grown)
+static void order_growth(const hs_orders *O, int groups, double A, double *work, double *grown)
 {
     double log_m, err;
     int i;
@@ -204,19 +204,19 @@ double hs_fit_upper(const hs_contour *C, double s, double excess, double *work)
     int n = C->run.n_fits, groups = n > HS_FITS_MAX ? -1 : lay_orders(fits, n, O);
     if (groups < 0) return HUGE_VAL;
     off_ones(fits, n, A, work, X);
-    grown_upper(O, groups, A, work, grown);
+    order_growth(O, groups, A, work, grown);
     return fmin(over_groups(fits, n, X, 1, turn, of_log) + over_orders(O, groups, A, 0, grown, 1),
                 over_groups(fits, n, X, 1, turn, of_one) + over_orders(O, groups, A, 0, grown, 0) + excess * SLACK);
 }
 
-/* What small shifts add to S->fitted and S->loose at the tilt i, and at the line to every node: the bound grows with the
- * frequency, so that one at n serves from n/2 on. */
+/* What small shifts add to S->fitted and S->loose at the tilt i, and at the line to every node: the bound grows with
+ * the frequency, so that one at n serves from n/2 on. */
 static void visit_orders(const hs_contour *C, const hs_orders *O, int groups, int i, double A, double *work, hs_sums *S)
 {
     double grown[HS_ORDER_GROUPS], off = 0, still;
     int64_t n, from = C->N + 1;
     if (!groups) return;
-    grown_upper(O, groups, A, work, grown);
+    order_growth(O, groups, A, work, grown);
     still = over_orders(O, groups, A, 0, grown, 1);
     S->fitted[i] += still;
     S->loose[i] += i ? over_orders(O, groups, A, 0, grown, 0) : 0;
@@ -229,18 +229,14 @@ static void visit_orders(const hs_contour *C, const hs_orders *O, int groups, in
     }
 }
 
-/* All that the rules are off by, which the first chunk starts with: K at the three tilts, fit of every node, the
- * bounds of the tail. HS_TOO_WIDE: no ellipse will do at some of these. */
-int hs_fit_visit(const hs_contour *C, double *work, hs_sums *S)
+/* What the rules are off by at the tilts of the aliases, to a nat; what more of it M - 1 is off by comes with the rows.
+ */
+static int visit_aliases(const hs_contour *C, const hs_orders *O, int groups, double *work, hs_sums *S)
 {
-    double X[HS_FITS_MAX], unit = C->c * (1 + C->c), Y = (double)C->N * C->dy, A = hs_contour_tilt(C, C->c);
-    hs_orders O[HS_ORDER_GROUPS];
+    double X[HS_FITS_MAX];
     const hs_fit *fits = C->run.fits;
-    int i, rows = C->run.n_fits, groups = rows > HS_FITS_MAX ? -1 : lay_orders(fits, rows, O);
-    int64_t n;
-    if (groups < 0) return HS_BAD_ARGUMENT;
-    if (!rows) return HS_OK;
-    for (i = 1; i < 3; i++) { /* to a nat; what more of it M - 1 is off by comes with the rows */
+    int i, rows = C->run.n_fits;
+    for (i = 1; i < 3; i++) {
         double s = i == 1 ? C->s_right : C->s_left, turn = fabs(s * (1 + s)), at = hs_contour_tilt(C, s);
         off_ones(fits, rows, at, work, X);
         S->fitted[i] = over_groups(fits, rows, X, 1, turn, of_log);
@@ -248,6 +244,21 @@ int hs_fit_visit(const hs_contour *C, double *work, hs_sums *S)
         visit_orders(C, O, groups, i, at, work, S);
         if (!(fmin(S->fitted[i], S->loose[i]) < HS_FIT_NATS)) return HS_TOO_WIDE;
     }
+    return HS_OK;
+}
+
+/* All that the rules are off by, which the first chunk starts with: K at the three tilts, fit of every node, the
+ * bounds of the tail. HS_TOO_WIDE: no ellipse will do at some of these. */
+int hs_fit_visit(const hs_contour *C, double *work, hs_sums *S)
+{
+    double X[HS_FITS_MAX], unit = C->c * (1 + C->c), Y = (double)C->N * C->dy, A = hs_contour_tilt(C, C->c);
+    hs_orders O[HS_ORDER_GROUPS];
+    const hs_fit *fits = C->run.fits;
+    int i, st, rows = C->run.n_fits, groups = rows > HS_FITS_MAX ? -1 : lay_orders(fits, rows, O);
+    int64_t n;
+    if (groups < 0) return HS_BAD_ARGUMENT;
+    if (!rows) return HS_OK;
+    if ((st = visit_aliases(C, O, groups, work, S))) return st;
     off_ones(fits, rows, A, work, X);
     S->fitted[0] = over_groups(fits, rows, X, 1, unit, of_log);
     for (n = C->N; n >= 0; n--) {

@@ -1,14 +1,14 @@
 /* orders.c - what rules for steps of small shifts are off by: log M order by order in the sampling rate.
  *
  * Symbols. One sampling rate q, steps and rule with shifts 0 < m <= m_1, s = m^2, S = m_1^2. U = q (e^v - 1), h_j(s) =
- *   E (e^v - 1)^j, which has no negative Taylor coefficient in s. a = A +- iy, c_j = |binomial(a, j)|, x_j = c_j q^j h_j,
+ *   E (e^v - 1)^j, with no negative Taylor coefficient in s. a = A +- iy, c_j = |binomial(a, j)|, x_j = c_j q^j h_j,
  *   l_d: the coefficients of -log(1 - sum_{j<J} x_j t^j), t the power of q. A row of hs_fit: an ellipse on which |s| <=
  *   r = factor, weight: what the sums of s g(s) over steps and rule may differ by where |g| <= 1/r there; count: sum k
  *   s/S over both.
  *
- * Formula. M = 1 + sum_{j<J} binomial(a, j) q^j h_j + R, |R| <= c_J rest_J on the box [theory: compression.rest]. Order d
- *   of log M is entire in s and at most l_d(|s|), so that it may have the ellipse that is best for it; orders from J on
- *   and R are counted on the box itself [theory: compression.orders].
+ * Formula. M = 1 + sum_{j<J} binomial(a, j) q^j h_j + R, |R| <= c_J rest_J on the box [theory: compression.rest]. Order
+ *   d of log M is entire in s and at most l_d(|s|), so that it may have the ellipse that is best for it; orders from J
+ *   on and R are counted on the box itself [theory: compression.orders].
  *
  * Error claim. Sums of terms that are not negative, but for h_j, whose alternating sum is raised by what it rounds to;
  *   SLACK pays for the rest.
@@ -20,7 +20,7 @@
 #define SLACK (1 + 1e-12)
 #define NEAR 0.06 /* below it h_j is scaled from there: the alternating sum would cancel */
 
-/* h_0 .. h_HS_ORDERS at r, times q^j, rounded up; HUGE_VAL where it is beyond use. */
+/* h_2 .. h_HS_ORDERS at r, times q^j, rounded up; HUGE_VAL where it is beyond use. */
 static void powers_upper(double q, double r, double *h)
 {
     double at = fmax(r, NEAR), e[HS_ORDERS + 1], choose[HS_ORDERS + 1] = {1};
@@ -38,7 +38,7 @@ static void powers_upper(double q, double r, double *h)
             sum += ((j - i) % 2 ? -choose[i] : choose[i]) * e[i];
             off += choose[i] * e[i] * err[i];
         }
-        if (j > 2 && j % 2) scale *= less; /* h_j is of the order s^ceil(j/2) */
+        if (j > 2 && j % 2) scale *= less; /* [theory: compression.powers] */
         h[j] = e[j] < HUGE_VAL ? q_j * scale * (fmax(sum, 0) + off) * SLACK : HUGE_VAL;
     }
 }
@@ -55,7 +55,8 @@ void hs_orders_lay(const hs_fit *fits, int rows, hs_orders *O)
 /* What E U^J (1+U)^(A-J) over the halves of the line is at most, without the binomial [theory: compression.rest]. */
 static double rest_upper(const hs_orders *O, double A, int J, double grown)
 {
-    if (A <= J) return O->box[J] * exp((A - J) * log1p(-O->fits->q)) * SLACK;
+    if (A <= J) /* [theory: compression.rest] */
+        return O->box[J] * exp((A - J) * log1p(-O->fits->q)) * SLACK;
     return 2 * J <= HS_ORDERS ? sqrt(O->box[2 * J] * grown) * SLACK : HUGE_VAL;
 }
 
@@ -85,15 +86,16 @@ static double best_row(const hs_orders *O, double (*term)[HS_ORDERS + 1], int d)
 double hs_orders_upper(const hs_orders *O, double A, double y, double grown, int of_log)
 {
     double c[HS_ORDERS + 1] = {1}, x[HS_ORDER_ROWS][HS_ORDERS + 1], l[HS_ORDER_ROWS][HS_ORDERS + 1];
-    double sum = 0, D = 0, best = HUGE_VAL, rest, off;
+    double sum = 0, D = 0, best = HUGE_VAL;
+    double rest, off;
     int i, j, d;
     c[1] = hypot(A, y);
     for (d = 2; d < HS_ORDERS; d++) {
         c[d] = c[d - 1] * hypot(A - (d - 1), y) / d;
         if (d % 2 == 0 && d > 2) { /* J = d */
             rest = c[d] * rest_upper(O, A, d, grown);
-            off = of_log ? (D + rest < 1 ? later_upper(O, c, d) + rest / (1 - D - rest) : HUGE_VAL) : rest;
-            off *= O->fits->count;
+            off = of_log ? (D + rest < 0.9 ? later_upper(O, c, d) + rest / (1 - D - rest) : HUGE_VAL) : rest;
+            off *= O->fits->count; /* [theory: compression.orders] */
             best = fmin(best, sum + off);
             if (!(sum < best) || off < 1e-3 * sum) break;
         }

@@ -333,7 +333,7 @@ def disc_ellipses(low: float, high: float, reaches: tuple[float, ...] = REACHES)
     inside = 1 - np.maximum(inside[:, :-1], inside[:, 1:]) * (1 + 1e-12)
     ahead, behind = ((1 + x) ** 2 + y * y)[:, :-1] * (1 + 1e-12), ((1 - x) ** 2 + y * y)[:, 1:] * (1 + 1e-12)
     most2 = centre * ahead / inside * (1 + 1e-12)
-    cos2 = inside / np.sqrt(ahead * behind) * (1 - 1e-12)
+    cos2 = inside / np.sqrt(ahead * behind) * (1 - 1e-12)  # [theory: compression.disc]
     log_factor = (most2 - centre * inside / behind * (1 - 1e-12)) / 8 - 0.5 * np.log(cos2)
     with np.errstate(over="ignore"):
         m = np.sqrt(most2.max(axis=1)) * (1 + 1e-12)
