@@ -111,7 +111,7 @@ def summed(n):
     import hockeystick as hs
     from hockeystick.routes.question import Question
 
-    with mock.patch.object(Question, "rules", ()):
+    with mock.patch.object(Question, "rules", ()), mock.patch.object(Question, "narrower_rules", ()):
         bound = hs.epsilon(made(n), DELTA)
     assert bound.route == "contour", bound
     return bound.lower, bound.upper

@@ -108,6 +108,7 @@ GROUPS = {
     )
     | c_group("check_jumps_terms", "jumps-truncation jumps-others jumps-inner jumps-rounding"),
     "rules": c_group("check_fit_terms", "fit-k fit-aliases fit-nodes fit-upper fit-far fit-value fit-inner"),
+    "orders": c_group("check_fit_terms", "orders-k orders-aliases orders-nodes orders-upper orders-value orders-inner"),
     "hyperbola": c_group(
         "check_hyperbola_terms",
         "hyperbola-alias hyperbola-truncation hyperbola-inner hyperbola-inner-nodes hyperbola-rounding-nodes",

@@ -92,17 +92,18 @@ class Ruled(NamedTuple):
 class StepMoments:
     """The moments of steps, for every sampling rate."""
 
-    __slots__ = ("_counts", "sums")
+    __slots__ = ("_boxes", "_counts", "sums")
 
     def __init__(self) -> None:
         self.sums: dict[float, NDArray[np.uint64]] = {}
         self._counts: dict[float, int] | None = None  # number of steps of every rate; None: to be read off the sums
+        self._boxes: list[Boxes] | None = None
 
     def add(self, m: NDArray[np.float64], q: float, k: NDArray[np.int64] | None, sign: int = 1) -> None:
         """Add steps of one rate, or with sign -1 take away what was added."""
         if q not in self.sums:
             self.sums[q] = np.zeros((BOXES, DEGREES, 2), np.uint64)
-        self._counts = None
+        self._counts = self._boxes = None
         _core.step_moments_add(m, k, sign, self.sums[q])
 
     def add_step(self, m: float, q: float, n: int) -> bool:
@@ -128,7 +129,7 @@ class StepMoments:
 
     def join(self, other: StepMoments, times: int = 1) -> None:
         """Add the moments of another run so many times, or take away, where that is negative, what was added."""
-        self._counts = None
+        self._counts = self._boxes = None
         for q, sums in other.sums.items():
             double, left = sums.copy(), abs(times)
             kept = self.sums.setdefault(q, np.zeros_like(sums))
@@ -169,8 +170,13 @@ class StepMoments:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def boxes(self) -> Iterator[Boxes]:
+    def boxes(self) -> list[Boxes]:
         """The boxes of every sampling rate that has steps, with a rule each, the highest rate first."""
+        if self._boxes is None:
+            self._boxes = list(self._each_rate())
+        return self._boxes
+
+    def _each_rate(self) -> Iterator[Boxes]:
         for q in sorted(self.sums, reverse=True):
             moments = _core.step_moments_read(self.sums[q])
             box = np.flatnonzero(moments[:, 0])

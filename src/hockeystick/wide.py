@@ -63,9 +63,11 @@ def rules(
     count: int,
     moments_of: Callable[[], StepMoments | None],
     steps_of: Callable[[], GaussianSteps] | None,
+    widest: bool = True,
 ) -> Iterator[Ruled]:
     """The rules worth a line, the one of fewest rows first, of a run of `count` distinct steps whose moments are
-    moments_of() and which are themselves, if they are known, steps_of(); none where the steps are hardly more."""
+    moments_of() and which are themselves, if they are known, steps_of(); none where the steps are hardly more. Without
+    `widest` those whose rows all count in a tail."""
     if count < compression.FEWEST:
         return
     key = (adjacency, "moments")
@@ -73,7 +75,7 @@ def rules(
         run._cache[key] = moments_of()
     moments = run._cache[key]
     made = (("wide", wide_rule), (True, StepMoments.rule), (False, lambda moments: moments.rule(False)))
-    for name, make in made if moments else ():
+    for name, make in made[not widest :] if moments else ():
         at = (adjacency, "rule", name)
         if at not in run._cache:
             run._cache[at] = make(moments)

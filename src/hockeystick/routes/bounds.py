@@ -108,7 +108,9 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
         return False
     if question.gaussian:
         for ruled in question.rules:
-            return chernoff_of(ruled, add, eps)[0] <= log_delta
+            upper = chernoff_of(ruled, add, eps)[0]
+            if upper < math.inf or not ruled.wide:
+                return upper <= log_delta
         m, q, k = question.steps
         work = scratch.borrow(question.n_threads * _core.saddle_work())
         status, upper = _core.saddle_delta_upper(m, q, k, add, eps, log_delta, question.n_threads, work)

@@ -180,9 +180,7 @@ def _base_of(question: Question, base) -> Question:
 def _sums(question: Question):
     """(steps, options, route) of what may stand for the steps of a question: rules, and they themselves where they are
     known; and whether these would hardly be narrower."""
-    for ruled in question.rules:
-        if ruled.wide:  # a line that is kept is made so seldom that its width matters more
-            continue
+    for ruled in question.narrower_rules:  # a line that is kept is made so seldom that its width matters more
         yield ruled.steps, ruled.options, "compressed", ruled.fine
     if question.run.listed:
         yield question.steps, {}, "contour", True

@@ -67,7 +67,15 @@ class Question:
 
     @property
     def rules(self):
-        """What may stand for a run of many distinct Gaussian steps (compression.py), made on request."""
+        """What may stand for a run of many distinct Gaussian steps (wide.py), made on request."""
+        return self._rules(True)
+
+    @property
+    def narrower_rules(self):
+        """Those of them that know derivatives in the tilt, and are as good as any."""
+        return self._rules(False)
+
+    def _rules(self, widest: bool):
         run, adjacency = self.run, self.adjacency
         if self.few:
             return ()
@@ -77,6 +85,7 @@ class Question:
             run.distinct,
             lambda: run.step_moments(adjacency) if run.gathered else moments_of_steps(self.steps),
             (lambda: self.steps) if run.listed else None,
+            widest,
         )
 
     def losses(self, add: int):

@@ -76,8 +76,8 @@ def _ruled(question, function, *arguments) -> Saddle | None:
 
 
 def rules_of(question):
-    """The rules of a question about so many steps that they are asked first, but for light ones."""
-    return (ruled for ruled in question.rules if not ruled.light) if question.run.distinct > MANY else iter(())
+    """The rules of a question about so many steps that they are asked first."""
+    return question.narrower_rules if question.run.distinct > MANY else ()
 
 
 def _ask(function, steps: GaussianSteps, *arguments, **options) -> Saddle | None:
@@ -176,7 +176,7 @@ def saddlepoint_delta(
     if not run.steps:
         raise DomainError("an empty run has no saddle point; compose one or more steps")
     asked = Question(run, adjacency, False, None, 1)
-    ruled = next(rules_of(asked), None)
+    ruled = next(iter(rules_of(asked)), None)
     steps = ruled.steps if ruled else asked.steps
 
     def at(side: str, e: float):
