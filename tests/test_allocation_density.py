@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 import hockeystick as hs
 from hockeystick import _core
@@ -14,7 +15,7 @@ from hockeystick.what import allocation_density
 RTOL = 1e-8
 
 
-@pytest.mark.parametrize(("m", "t"), [(0.2, 400), (0.01, 10**7), (0.5, 10**5), (0.1, 100), (1e-3, 10**6)])
+@pytest.mark.parametrize(("m", "t"), [(0.2, 400), (0.01, 10**7), (0.5, 10**5), (0.1, 100), (1e-3, 10**6), (0.01, 3)])
 def test_moments_are_those_of_the_transform(m, t):
     """M(0), E e^-L, M_REMOVE(1) in closed form, E (S/t)^-c by the transform: the rule for points, lines, cuts
     [theory: allocation.points, allocation.line, allocation.cut, allocation.smooth]."""
@@ -51,7 +52,9 @@ def test_the_density_of_two_terms_is_their_convolution():
                 assert off < 1e-8
 
 
-@pytest.mark.parametrize(("m", "t", "z"), [(0.2, 50, 5.0), (0.5, 400, 0.0), (0.05, 2, -5.0), (0.5, 10**4, 2.5)])
+@pytest.mark.parametrize(
+    ("m", "t", "z"), [(0.2, 50, 5.0), (0.5, 400, 0.0), (0.05, 2, -5.0), (2e-3, 2, -7.5), (0.5, 10**4, 2.5)]
+)
 def test_bounds_of_a_line_hold(m, t, z):
     """The tail of |C|^t and the peak of a density, against sums [theory: allocation.line]."""
     law = allocation_density._Law(m, t)
@@ -94,8 +97,38 @@ def test_both_directions_are_narrow_where_many_steps_meet_much_noise(sigma, t, e
     assert abs(remove.estimate / add.estimate - 1) < 1e-2
 
 
-def test_a_deep_delta_takes_deep_windows():
-    run = hs.random_allocation(hs.gaussian(50.0), 1000) * 10
-    b = hs.epsilon(run, 1e-60)
+@pytest.mark.parametrize(
+    ("sigma", "t", "epochs", "delta"),
+    [(50.0, 1000, 10, 1e-60), (100.0, 30_000, 26, 1e-250), (26.6, 200_000, 1, 1e-113)],
+)
+def test_a_deep_delta_takes_deep_windows(sigma, t, epochs, delta):
+    """Probabilities below the smallest double are known by their logarithms [theory: allocation.cut]."""
+    run = hs.random_allocation(hs.gaussian(sigma), t) * epochs
+    b = hs.epsilon(run, delta)
     assert b.certified and b.upper - b.lower < RTOL * b.lower
-    assert hs.delta(run, b.lower * (1 - 1e-6)).upper > 1e-60 > hs.delta(run, b.upper * (1 + 1e-6)).lower
+    assert hs.delta(run, b.lower * (1 - 1e-6)).upper > delta > hs.delta(run, b.upper * (1 + 1e-6)).lower
+
+
+def _two_steps(m, eps, add):
+    """delta of t = 2 to 30 digits: S/2 = e^{m A - v/2} cosh(m B), A, B independent normals of variance 1/2; over A in
+    closed form, over B by the trapezoid rule."""
+    v, k = mp.mpf(m) ** 2, mp.exp(-eps if add else eps)
+    sd, h, total = mp.sqrt(v / 2), mp.mpf(1) / 12, mp.mpf(0)
+    for j in range(160):
+        mean = mp.exp(-v / 4) * mp.cosh(mp.mpf(m) * j * h)
+        d = (mp.log(mean / k) + v / 4) / sd
+        price = k * mp.ncdf(sd - d) - mean * mp.ncdf(-d) if add else mean * mp.ncdf(d) - k * mp.ncdf(d - sd)
+        total += price * mp.exp(-((j * h) ** 2)) * (2 if j else 1)
+    return total * h / mp.sqrt(mp.pi) * (mp.exp(eps) if add else 1)
+
+
+@pytest.mark.parametrize("sigma", [40.0, 263.0, 900.0])
+@pytest.mark.parametrize(("add", "delta"), [(False, 1e-10), (True, 1e-6), (True, 1e-12)])
+def test_few_steps_with_much_noise(sigma, add, delta):
+    """Nodes left of the rule, the tail and the peak of lines with large tilts [theory: allocation.cut,
+    allocation.line]."""
+    b = hs.epsilon(hs.random_allocation(hs.gaussian(sigma), 2), delta, direction="add" if add else "remove")
+    assert b.certified and b.upper - b.lower < 1e-7 * b.lower
+    with mp.workdps(30):
+        low, high = (_two_steps(1 / sigma, mp.mpf(x), add) for x in (b.lower, b.upper))
+        assert low * (1 + mp.mpf(10) ** -13) >= delta >= high * (1 - mp.mpf(10) ** -13)

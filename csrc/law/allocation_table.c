@@ -121,7 +121,7 @@ static int normal_place(const hs_allocation *A, double th, double deep, double h
     R->tau = tau;
     ratio = m * 2 * HS_PI * d / (want + 0.5 * b * b) / h; /* of the meshes, which a and b come close to from below */
     if (!(ratio > 1e-4 && ratio < 1e9)) return HS_TOO_MANY_NODES;
-    R->a = ratio >= 3 ? 1 : (int64_t)ceil(3 / ratio);
+    R->a = ratio >= 3 ? 1 : (int64_t)ceil((ratio > 0.2 ? 3 : 1) / ratio);
     R->b = (int64_t)floor(ratio * (double)R->a);
     R->e = h / (double)R->a;
     R->mesh = (double)R->b * R->e / m;

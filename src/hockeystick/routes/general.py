@@ -163,7 +163,7 @@ SUMS = (110.0, 640.0)
 
 
 WINDOWS = ((110.0, 0.7), (80.0, 0.5), (64.0, 0.4))
-DEEP_WINDOWS = ((800.0, 0.7), (400.0, 0.5), (200.0, 0.4))
+DEEP_WINDOWS = ((734.0, 0.7), (400.0, 0.5), (200.0, 0.4))
 """Nats of what the points of an epoch's density leave out, and the width of their window; fewer where lines do not
 reach that far."""
 
@@ -196,8 +196,8 @@ def point(question, add: int, eps: float):
     """delta(eps)."""
     found = _asked(question, add, None)
     answer = found and found.route.point(found.run, eps, *found.tolerance(question))
-    if answer and found.lost and not answer.lower > math.log(found.lost) + LOST:
-        found = _asked(question, add, answer.lower)
+    if found and found.lost and not (answer and answer.lower > math.log(found.lost) + LOST):
+        found = _asked(question, add, answer.lower if answer else -math.inf)
         answer = found.route.point(found.run, eps, *found.tolerance(question))
     if found is None or not answer:
         return None

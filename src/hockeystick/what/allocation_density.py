@@ -76,6 +76,11 @@ def _tail(x: float) -> float:
     return 0.5 * math.erfc(x / math.sqrt(2))
 
 
+def _log_tail(x: float) -> float:
+    """log of an upper bound of Pr[g > x], x > 0."""
+    return math.log(_tail(x) * (1 + 1e-9)) if x < 30 else -0.5 * x * x - math.log(2.5 * x)
+
+
 def _h2(z: np.ndarray) -> np.ndarray:
     small = np.abs(z) < 0.05
     y = np.where(small, z, 0.0)
@@ -135,6 +140,18 @@ class _Rule:
         top = float(up.max())
         return top + math.log(float((self.w * np.exp(up - top)).sum()) + 1e-300)
 
+    def log_rejected(self, shift: float) -> float:
+        """log of a bound of Pr[a term is rejected], its normal variable moved by `shift`."""
+        smooth = _log_tail((self.b - shift) / math.sqrt(1 + self.eta**2))
+        return float(np.logaddexp(smooth, _log_tail(self.end - shift) + math.log(2) - 0.5 * LAST**2)) + 1e-6
+
+    def log_inverse(self, q: float) -> float:
+        """log of an upper bound of E chi e^{-qX}/X by cells."""
+        low = self.m * (self.g - self.H) - 0.5 * self.m**2
+        up = -q * np.exp(low) + self.H * np.abs(self.g) - low
+        top = float(up.max())
+        return top + math.log(float((self.w * np.exp(up - top)).sum()) + 1e-300)
+
     def log_end(self, tau: float) -> float:
         """log of a bound of |n chi| within tau of the last place."""
         x = (self.end - self.b) / self.eta
@@ -155,7 +172,8 @@ class _Line:
     def _place(self, b: float, eta: float) -> _Rule:
         """The widest mesh for which the rule misses less than e^-NATS/t."""
         m, r, want = self.m, self.r, NATS + math.log(self.t)
-        wide = math.sqrt(2 * (want + 6 + max(0.0, -r)))
+        turn = max(0.0, -r) * m  # e^{rd} as far as it moves the normal variable
+        wide = min(math.sqrt(2 * (want + 6 + max(0.0, -r))), turn + math.sqrt(2 * (want + 6) + turn * (turn + m)))
         coarse = _Rule(m, b, eta, min(0.25, 0.5 * eta), 1.0, wide)
         best = (0.0, 1.0)
         for tau in TAUS:
@@ -177,9 +195,23 @@ class _Line:
         first = -R.q1 + float((R.w * R.d * grown).sum())
         off = float((R.w * (h * (R.size + 8 * U) + abs(r) * R.moved * np.abs(grown))).sum())
         off += self.missed(r, 0.0) + 4 * U * (R.q0 + abs(r * R.q1))
-        if not (z > -0.9 and off < 0.1 and math.isfinite(first)):
+        if not (z > -0.9 and off < 0.1 * (1 + z) and math.isfinite(first)):
             return math.inf, math.nan, math.inf
         return math.log1p(z), first / (1 + z), off / (1 + z - off) + 2 * U * abs(math.log1p(z))
+
+    def left(self, r: float, g: float) -> float:
+        """log of a bound of e^{rd}, summed over nodes left of -g, over e^{-g^2/2}: d >= -1, and d >= mg - m^2/2."""
+        m, r = self.m, max(0.0, -r)
+        return min(r, r * m * (g + 0.5 * m)) if g > 1 + m + r * m else r
+
+    def beyond(self, r: float, f: float, inverse: float) -> float:
+        """log of a bound of E e^{rd - fX} X^-inverse left of the nodes: on as far again twice, and further left."""
+        g, m = -float(self.rule.g[0]), self.m
+        out = []
+        for start, end in ((g, 3 * g), (3 * g, math.inf)):
+            low = math.exp(-m * end - 0.5 * m * m) if end < math.inf else 0.0
+            out.append(self.left(r, start) - 0.5 * start * start - f * low + inverse * m * (start + m))
+        return float(np.logaddexp(*out))
 
     def missed(self, r: float, y: float) -> float:
         """What the rule and its ends miss of E chi h2(-sd), s = -r + iy' with |y'| <= y [theory: allocation.cut]."""
@@ -187,7 +219,7 @@ class _Line:
         rho = math.hypot(r, y) if turn > math.atan2(y, r) else max(r, r * math.cos(turn) + y * math.sin(turn))
         side = 1 + 2 * math.hypot(r, y)
         edge = (float((R.w * np.exp(rho * R.d)).sum()) + R.miss) / max(1 - R.miss, 0.5) * exp(rho - r)
-        left = math.exp(-0.5 * float(R.g[0]) ** 2) * (exp(max(0.0, -r)) + side)
+        left = math.exp(-0.5 * float(R.g[0]) ** 2) * (exp(self.left(r, -float(R.g[0]))) + side)
         last, top = R.log_end(R.tau), R.top
         right = 2 * R.tau * (math.exp(min(last + rho * top - r, 700)) + side * top * math.exp(last))
         right += 2 * _tail(R.end - self.m) * math.exp(-0.5 * LAST**2) * side
@@ -196,13 +228,14 @@ class _Line:
     def tail(self, y: float) -> float:
         """log of a bound of the integral of |C(-r + iy')|^t over y' > y, over C(-r)^t [theory: allocation.line]."""
         R, m, t, r = self.rule, self.m, self.t, self.r
-        total, v, top, least = -math.inf, m * m, R.top, self.kappa
+        total, top, least = -math.inf, R.top, self.kappa
         for _ in range(400):
             tau = min(y * m, 1.3 / m, 6.0)
             si, co, half = math.sin(m * tau), math.cos(m * tau), 2 * math.sin(0.5 * m * tau) ** 2
             q = y * si - r * co
             first, last = R.log_end(0.0), R.log_end(tau) - y * si * top
-            cut = math.exp(min(max(first, last) + max(r, 0.0) * top - r, 300.0)) * tau / max(1.0, abs(first - last))
+            grown = (r if r > 0 else r * co) * top - r
+            cut = math.exp(min(max(first, last) + grown, 300.0)) * tau / max(1.0, abs(first - last))
             more = R.log_turned(tau, q)
             if q < 1:
                 rest = -R.q0 + q * R.q1 + float((R.w * _h2(-q * R.d)).sum())  # C(q) - 1
@@ -213,13 +246,17 @@ class _Line:
                 lost = math.log(R.miss + 1e-300) + R.log_mean(q * math.cos(m * R.tau), R.H)
                 rest = float(np.logaddexp(R.log_mean(q) + 1e-12, np.logaddexp(lost, more)))
                 found = -r + 0.5 * tau * tau + rest
+            edge = self.beyond(r, max(0.0, y * si - max(r, 0.0) * co), 0)
+            found = float(np.logaddexp(found, 0.5 * tau * tau + edge + max(-r, 0.0) * half))
             least = min(least, float(np.logaddexp(found, math.log(cut + 1e-300))))
             total = float(np.logaddexp(total, math.log(y) + t * (least - self.kappa)))
             y *= 2
             far = y * si - max(r, 0.0) * co
-            if far > 1:  # E e^{-qX} <= e^{v-1}/q
-                more = float(np.logaddexp(0.0, R.log_turned(tau, 0.0)))
-                one = v - 1 - r + 0.5 * tau * tau - math.log(far) + more
+            if far > 1:  # e^{-qX} <= e^{-bX}/(efX), q = b + f
+                back = max(-r, 0.0) * co
+                more = float(np.logaddexp(R.log_inverse(back), R.log_turned(tau, back)))
+                more = float(np.logaddexp(more, self.beyond(r, 0.0, 1) - back))
+                one = -1 - r + 0.5 * tau * tau - math.log(far) + more
                 one = float(np.logaddexp(one, math.log(cut + 1e-300)))
                 rest = math.log(y) + t * (one - self.kappa) - math.log(t - 1)
                 if rest < total - 2:
@@ -229,10 +266,10 @@ class _Line:
     def peak(self, r: float) -> float:
         """log of a bound of the density of W, times e^{rW}: that of one term on cells, times C(-r)^(t-1)."""
         R, kappa = self.rule, self.real(r)[0]
-        grown = r * (R.d if r <= 0 else np.append(R.d[1:], R.top))
+        grown = r * (R.d if r <= 0 else np.append(R.d[1:], R.top - 1))
         least = np.minimum(np.abs(R.g), np.abs(R.g + R.H)) * (R.g * (R.g + R.H) > 0)
         one = grown - 0.5 * least**2 + np.log(_normal_cdf((R.b - R.g) / R.eta) + 1e-300) - R.m * R.g + 0.5 * R.m**2
-        far = 0.5 * R.m**2 - R.m * R.g[0] - 0.5 * R.g[0] ** 2 + abs(r)  # left of the nodes, as -g > m there
+        far = 0.5 * R.m**2 - R.m * R.g[0] - 0.5 * R.g[0] ** 2 + self.left(r, -R.g[0])  # left of the nodes
         return max(float(one.max()), far) - math.log(R.m * 2.5) + (self.t - 1) * (kappa + 1e-6 / self.t)
 
     def visit(self, x: np.ndarray, P: float) -> tuple[np.ndarray, np.ndarray]:
@@ -256,8 +293,8 @@ class _Line:
         log_mod = 0.5 * np.log1p(2 * re + re * re + im * im)
         turn = np.arctan2(im, 1 + re)
         mod = np.exp(t * (log_mod - self.kappa))
-        lost = off / np.maximum(np.exp(log_mod), 1e-300) + 4 * U * (np.abs(log_mod) + np.abs(turn))
-        err = mod * np.expm1(np.minimum(t * lost / np.maximum(1 - lost, 0.1), 50.0))
+        lost = np.log1p(off / np.maximum(np.exp(log_mod), 1e-300)) + 4 * U * (np.abs(log_mod) + np.abs(turn))
+        err = mod * np.expm1(np.minimum(t * lost, 600.0))  # |C^t - c^t| <= (|c| + |C-c|)^t - |c|^t
         weight = np.where(y > 0, 2.0, 1.0) / P
         angle = np.multiply.outer(x, y) + t * turn
         value = np.cos(angle) @ (weight * mod)
@@ -290,7 +327,7 @@ class _Law:
 
     def _tilt(self, z: float, b: float) -> float:
         """z/sd, less where jumps would then be what the line mostly sees; any tilt is valid."""
-        R = _Rule(self.m, b, self.eta, min(0.25, 0.5 * self.eta), 1.0, 12.0)
+        R = _Rule(self.m, b, self.eta, min(0.25, 0.5 * self.eta), 1.0, 12 + 1.5 * max(0.0, -z) / math.sqrt(self.t))
 
         def moments(r: float) -> tuple[float, float]:
             log = np.log(R.w + 1e-320) + r * R.d
@@ -311,29 +348,29 @@ class _Law:
         return low
 
     def tail(self, at: np.ndarray, above: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds of Pr[L > at], or Pr[L < at], under P and under Q: Chernoff's for samples without a rejected term
-        [theory: allocation.cut], and the probability of the others."""
+        """Logs of bounds of Pr[L > at], or Pr[L < at], under P and under Q: Chernoff's for samples without a rejected
+        term [theory: allocation.cut], and the probability of the others."""
         x = self.t * np.expm1(at)
-        num, den = np.ones(at.size), np.ones(at.size)
+        num, den = np.zeros(at.size), np.zeros(at.size)
         for line in self.lines.values():
             if line is None or (line.r > 0) != above or line.r == 0:
                 continue
-            R = line.rule
-            out = np.exp(np.minimum(self.t * (line.kappa + line.off) - line.r * x, 0.0)) * (1 + 1e-6)
-            more = R.q0 * (1 + 1e-6) + 2 * _tail(R.end) * math.exp(-0.5 * LAST**2)
-            den = np.minimum(den, out + self.t * more)
-            more_x = R.q1 * (1 + 1e-6) + 2 * _tail(R.end - self.m) * math.exp(-0.5 * LAST**2)
-            num = np.minimum(num, out * 1.01 * (1 + abs(line.slope)) + self.t * more + more_x)
+            out = self.t * (line.kappa + line.off) - line.r * x + 1e-6
+            more, more_x = (line.rule.log_rejected(shift) for shift in (0.0, self.m))
+            more += math.log(self.t)
+            den = np.minimum(den, np.logaddexp(out, more))
+            out = out + math.log(1.01 * (1 + abs(line.slope)))
+            num = np.minimum(num, np.logaddexp(out, np.logaddexp(more, more_x)))
         return num, den
 
     def rejected(self, line: _Line, x: np.ndarray) -> np.ndarray:
-        """A bound of the density at x of samples with terms g > b - 12 eta that the cut rejects: one, the others
+        """log of a bound of the density at x of samples with terms g > b - 12 eta that the cut rejects: one, the others
         accepted; or two. One term by cells of the normal variable; others as one density times E e^{qd} of the rest.
         """
         R, cell, t, m = line.rule, 0.1 * self.eta, self.t, self.m
         g = np.arange(R.b - min(12 * self.eta, R.b), R.end + 1.0, cell)
         less = np.where(g + cell < R.end, _normal_cdf((g + cell - R.b) / self.eta), 1.0)
-        mass = np.append(less * np.exp(-0.5 * g * g) * cell, _tail(R.end + 1.0))
+        mass = np.append(np.log(less + 1e-300) - 0.5 * g * g + math.log(cell), _log_tail(R.end + 1.0))
         low = np.expm1(m * np.append(g, R.end + 1.0) - 0.5 * m * m)
         high = np.append(np.expm1(m * (g + cell) - 0.5 * m * m), np.inf)
         best = np.full((x.size, low.size), np.inf)
@@ -342,8 +379,13 @@ class _Law:
             if math.isfinite(kappa):
                 log = line.peak(q) - kappa - q * (x[:, None] - (high if q > 0 else low)[None, :])
                 best = np.minimum(best, log)
-        peak = math.exp(min(m * m + (t - 2) * 2 * R.q0, 600)) / (m * 2.5)
-        return t * np.exp(np.minimum(best, 600)) @ mass + (t * mass.sum()) ** 2 * peak
+        top = float(mass.max())
+        whole = top + math.log(float(np.exp(mass - top).sum()))
+        peak = m * m + (t - 2) * 2 * R.q0 - math.log(m * 2.5)
+        one = best + mass[None, :]
+        most = one.max(axis=1)
+        one = most + np.log(np.exp(one - most[:, None]).sum(axis=1))
+        return np.logaddexp(math.log(t) + one, 2 * (math.log(t) + whole) + peak)
 
     def density(self, x: np.ndarray, line: _Line):
         """(log of the density of W at x, bound of its relative error) by the line for W about x."""
@@ -363,7 +405,7 @@ class _Law:
             if (alias * sd).max() < 1e-11:
                 break
         value, error = line.visit(x, P * sd)
-        error = error + alias + self.rejected(line, x) * np.exp(np.minimum(r * x - base, 600))
+        error = error + alias + np.exp(self.rejected(line, x) + r * x - base)
         off = t * (line.off + 2 * _tail(min(12.0, line.rule.b / self.eta))) + U * (
             20 + 6 * abs(base) + 8 * np.abs(r * x)
         )
@@ -399,14 +441,14 @@ def points(m: float, t: int, depth: float, eta: float) -> Points | None:
                 law.line(side * float(z))
             at = side * np.linspace(0.0, width + end * eta / a, 200)
             num, den = law.tail(at, side > 0)
-            out = [p + np.exp(-0.5 * (np.maximum(width - np.abs(at), 0) * a / eta) ** 2) for p in (num, den)]
+            out = [np.logaddexp(p, -0.5 * (np.maximum(width - np.abs(at), 0) * a / eta) ** 2) for p in (num, den)]
             found = max(float(np.min(o)) for o in out)
-            if found < 0.4 * math.exp(-depth):
+            if found < math.log(0.4) - depth:
                 break
             width *= 1.12
         else:
             return None
-        lost += found
+        lost += math.exp(found) + 1e-320
         centres.append(side * width)
         ends.append(side * math.ceil((width + end * eta / a) / h))
     j = np.arange(ends[1] + 1, ends[0])
@@ -429,7 +471,7 @@ def points(m: float, t: int, depth: float, eta: float) -> Points | None:
     masses = []
     for side, at in ((-1, loss[0] - h), (1, loss[-1] + h)):
         num, den = law.tail(np.array([at - side * 2 * h]), side > 0)  # [theory: allocation.smooth]
-        masses.append((math.log(2.4 * float(num[0]) + 1e-320), math.log(2.4 * float(den[0]) + 1e-320)))
+        masses.append((math.log(2.4) + float(num[0]), math.log(2.4) + float(den[0])))
     window = _normal_cdf((centres[0] - loss) * a / eta) * _normal_cdf((loss - centres[1]) * a / eta)
     log_den = log + loss + math.log(t) + np.log(window) + math.log(h)
     error = error + U * (40 + 8 * np.abs(log_den) + np.abs(loss) * a * 4 * REACH)
