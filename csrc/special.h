@@ -65,6 +65,11 @@ typedef double hs_v8, hs_v4, hs_v2;
 #define HS_PICK(by8, by4, by2) (0 ? by8 : 0 ? by4 : by2)
 #endif
 
+/* A number within 6 u of x, x not subnormal: hs_up(x) is farther from 0, hs_down(x) nearer [theory:
+ * rounding.outward]. */
+static inline double hs_up(double x) { return x * (1 + 8 * HS_U); }
+static inline double hs_down(double x) { return x * (1 - 8 * HS_U); }
+
 static inline uint64_t hs_bits(double x)
 {
     uint64_t b;

@@ -194,7 +194,7 @@ int hs_edgeworth_bounded(int kind, double m, double q, int which, const hs_rule 
         v[i] = S.sum[i];
         e[i] = S.err[i] * (1 + 1e-8);
     }
-    eta = fabs(v[MEAN] - S.c0) * (1 + 4 * HS_U) + e[MEAN] + HS_U * fabs(S.c0); /* the mean is within eta of c0 */
+    eta = hs_up(fabs(v[MEAN] - S.c0)) + e[MEAN] + HS_U * fabs(S.c0); /* the mean is within eta of c0 */
     s2 = v[1] + e[1];
     s3 = fabs(v[2]) + e[2];
     a1 = v[4] + e[4];

@@ -70,7 +70,7 @@ void hs_ends_at(const hs_tilted *T, double eps, hs_ends *E)
         E->error = err;
         E->rounding += rel;
         top = fmin(top, clt * (1 + rel) + err + 1e-300);
-        if (clt * (1 - rel) > err) low = log((clt * (1 - rel) - err) * (1 - 4 * HS_U));
+        if (clt * (1 - rel) > err) low = log(hs_down(clt * (1 - rel) - err));
     }
     if (d_lo > 0) {
         cheb = hs_log_chebyshev(t, d_lo, (v_up + (d_up - d_lo) * (d_up - d_lo)) * (1 + 1e-12));

@@ -122,7 +122,7 @@ HS_CLONES static void sum_cells(const hs_grid *G, double c, double tau, double b
         }
     for (i = 0; i < N; i++) to[i] = hs_lanes(acc[i]);
     for (i = 1; i < LANES; i++) most[0] = most[i] > most[0] ? most[i] : most[0];
-    out->room = (1 - 8 * HS_U) / sqrt(most[0]) - 0.5 * h * m;
+    out->room = hs_down(1 / sqrt(most[0])) - 0.5 * h * m;
 }
 
 /* Best of three strips: the common factor of J_j and its beta. */

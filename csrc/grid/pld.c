@@ -29,7 +29,7 @@ static double cell(const double *below, const double *rel, int64_t rows, double 
     const double *above = below + rows;
     int top = above[i] < below[i + 1];
     double left = top ? above[i] : below[i], right = top ? above[i + 1] : below[i + 1];
-    *error = (rel[i] * left + rel[i + 1] * right + 2 * absolute) * (1 + 8 * HS_U);
+    *error = hs_up(rel[i] * left + rel[i + 1] * right + 2 * absolute);
     return above_zero(top ? left - right : right - left);
 }
 
@@ -42,23 +42,23 @@ int hs_pld_cells(const hs_fine *f, double *tails)
     int64_t rows = f->n + 1, i;
     double *y_upper = tails, *u_upper = tails + rows, *y_lower = tails + 2 * rows;
     double *u_lower = tails + 3 * rows, *rel = tails + 4 * rows;
-    double full = -expm1(-f->w), least = -expm1(f->edge) * (1 + 4 * HS_U);
+    double full = -expm1(-f->w), least = hs_up(-expm1(f->edge));
     if (!(f->n > 0 && f->w > 0 && f->edge >= 0 && f->absolute >= 0)) return HS_BAD_ARGUMENT;
     for (i = 0; i < f->n; i++) {
         double a = f->s0 + (double)i * f->w, ey, ex;
         double scale, turn = HS_U * (16 + 16 * (fabs(a) + fabs(f->s0)));
         double y = cell(tails, rel, rows, f->absolute, i, &ey);
         double x = cell(tails + 2 * rows, rel, rows, f->absolute, i, &ex);
-        y_upper[i] = (y + ey) * (1 + 4 * HS_U);
-        y_lower[i] = above_zero((y - ey) * (1 - 4 * HS_U));
+        y_upper[i] = hs_up(y + ey);
+        y_lower[i] = above_zero(hs_down(y - ey));
         if (a > 700) { /* e^a does not fit in a double: all mass goes up, or down */
-            u_upper[i] = y_upper[i] * full * (1 + 8 * HS_U);
+            u_upper[i] = hs_up(y_upper[i] * full);
             u_lower[i] = y_lower[i] * least;
             continue;
         }
         scale = exp(a);
         u_upper[i] = y_upper[i] - exp(a - f->edge) * (1 - turn) * above_zero(x - ex); /* [theory: grid.cells] */
-        u_upper[i] = fmin(above_zero(u_upper[i] + 4 * HS_U * y_upper[i]), y_upper[i] * full * (1 + 8 * HS_U));
+        u_upper[i] = fmin(above_zero(u_upper[i] + 4 * HS_U * y_upper[i]), hs_up(y_upper[i] * full));
         u_lower[i] = y_lower[i] - scale * (1 + turn) * (x + ex);
         u_lower[i] = fmax(u_lower[i] - 4 * HS_U * y_lower[i], y_lower[i] * least);
     }
@@ -84,7 +84,7 @@ int hs_pld_upper(int64_t n, int m, double w, const double *y_upper, const double
             y += y_upper[m * j + i];
             u += y_upper[m * j + i] * full[i] + keep[i] * u_upper[m * j + i];
         }
-        y *= 1 + 8 * HS_U;
+        y = hs_up(y);
         up = fmin(u / whole * (1 + 32 * HS_U), y); /* [theory: grid.upper] */
         p[j] += (y - up) + 2 * HS_U * y;
         p[j + 1] = up;
@@ -191,10 +191,10 @@ int hs_pld_laws(const hs_fine *f, double *tails, double t, int cut, double *p_up
 {
     int64_t n = f->n / f->m, rows = f->n + 1;
     const double *rel = tails + 4 * rows, above = tails[rows + f->n];
-    double bottom = (tails[0] * (1 + rel[0]) + f->absolute) * (1 + 4 * HS_U), top;
+    double bottom = hs_up(tails[0] * (1 + rel[0]) + f->absolute), top;
     int st;
-    top = cut ? 0 : above_zero(above * (1 - rel[f->n]) - f->absolute) * (1 - 4 * HS_U);
-    *p_inf = (above * (1 + rel[f->n]) + f->absolute) * (1 + 4 * HS_U);
+    top = cut ? 0 : hs_down(above_zero(above * (1 - rel[f->n]) - f->absolute));
+    *p_inf = hs_up(above * (1 + rel[f->n]) + f->absolute);
     if ((st = hs_pld_cells(f, tails))) return st;
     if ((st = hs_pld_upper(n, f->m, f->w, tails, tails + rows, bottom, p_upper))) return st;
     return hs_pld_lower(n, f->m, f->w, tails + 2 * rows, tails + 3 * rows, top, t, p_lower);

@@ -100,7 +100,7 @@ static int add_below(const hs_asked *s, const double *m, const double *q, const 
 {
     hs_pair pair;
     hs_contour C = aim(s, m, q, k, 1, &pair);
-    double wall = -*k * log1p(-*q) * (1 + 6 * HS_U);
+    double wall = hs_up(-*k * log1p(-*q));
     if (!s->want_eps) return hs_contour_add_below(&C, wall, at, out[0], work, n_work);
     return out[0] > 0 && hs_contour_add_below(&C, wall, out[0], nextafter(log(at), -HUGE_VAL), work, n_work);
 }
@@ -111,7 +111,7 @@ static int answer(const hs_asked *s, const double *m, const double *q, const dou
     double wall = *q < 1 && !s->replaced ? -*k * log1p(-*q) : HUGE_VAL, other[3];
     int first = s->directions == 2, i;
     if (*k == 1 && *q < 1) return 0;
-    if (!s->want_eps && fabs(at) >= wall * (1 - 8 * HS_U)) return 0;
+    if (!s->want_eps && fabs(at) >= hs_down(wall)) return 0;
     if (!one_direction(s, m, q, k, first, s->want_eps ? log(at) : at, work, n_work, out)) return 0;
     if (s->directions == 3 && *q < 1 && !add_below(s, m, q, k, at, out, work, n_work)) {
         if (!one_direction(s, m, q, k, 1, s->want_eps ? log(at) : at, work, n_work, other)) return 0;

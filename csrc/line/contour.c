@@ -259,7 +259,7 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
     K += slack + (double)C->run.b * HS_U * fabs(K) + hs_payoff(t) + hs_fit_upper(C, t, excess, work);
     K += 8 * HS_U * (fabs(K) + fabs(value) * (1 + t));
     C->t = t;
-    *upper = have_eps ? K - value * t : (K - value) / t * (1 + 4 * HS_U);
+    *upper = have_eps ? K - value * t : hs_up((K - value) / t);
     return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
 

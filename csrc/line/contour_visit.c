@@ -33,7 +33,7 @@ static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
         double y = C->N * C->dy * ldexp(1, i);
         S->gauss[i] += 0.5 * v * y * y;
     }
-    for (i = 0; i < C->bands; i++) S->spread[i] += v * (1 - 8 * HS_U);
+    for (i = 0; i < C->bands; i++) S->spread[i] += hs_down(v);
     S->far[0] -= C->y_far > 0 ? 0.5 * v * C->y_far * C->y_far : 0;
 }
 

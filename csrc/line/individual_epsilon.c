@@ -58,7 +58,7 @@ int hs_individual_chernoff(const hs_counts *counts, int tilts, const double *t, 
                 found = h;
             }
         }
-        best[i] = ran ? fmax(0, least * (1 + 4 * HS_U)) : 0;
+        best[i] = ran ? fmax(0, hs_up(least)) : 0;
         which[i] = found;
     }
     return HS_OK;

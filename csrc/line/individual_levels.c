@@ -36,7 +36,7 @@ int hs_individual_tilts(const hs_run *levels, double k_total, int tilts, const d
             int j = at / tilts;
             double s = t[at % tilts], log_m, err = 0;
             double m2 = m[j] * m[j], *own = lent->work + chunk * (int64_t)HS_GRID_WORK;
-            if (q[j] == 1) up[at] = 0.5 * m2 * s * (1 + s) * (1 + 8 * HS_U);
+            if (q[j] == 1) up[at] = hs_up(0.5 * m2 * s * (1 + s));
             else if (hs_log_m_upper(m[j], q[j], levels->add ? -s : 1 + s, k_total, own, &log_m, &err)) up[at] = HS_CAP;
             else up[at] = capped(fmax(log_m + err + 4 * HS_U * fabs(log_m), 0));
         }

@@ -48,7 +48,7 @@ static double other_upper(const kept_line *L, double m, double q, double k, doub
 {
     double log_m, err;
     if (!(L->K_o < HUGE_VAL)) return HUGE_VAL;
-    if (q == 1) return 0.5 * k * m * m * L->t * (1 + L->t) * (1 + 8 * HS_U);
+    if (q == 1) return hs_up(0.5 * k * m * m * L->t * (1 + L->t));
     if (hs_log_m_upper(m, q, L->C.run.add ? 1 + L->t : -L->t, k, work, &log_m, &err)) return HUGE_VAL;
     return k * (log_m + err) + 4 * HS_U * k * (fabs(log_m) + err);
 }

@@ -66,7 +66,7 @@ static inline double hs_far_log(double psi, int ruled) { return ruled ? -0.5 * (
 
 /* By how much M - 1 exceeds log_m, which is within err of log M. */
 static inline double hs_excess(double log_m, double err)
-{ return fmax(0, (expm1(log_m + err) - log_m) * (1 + 8 * HS_U) + 8 * HS_U * fabs(log_m)); }
+{ return fmax(0, hs_up(expm1(log_m + err) - log_m) + 8 * HS_U * fabs(log_m)); }
 
 static inline int hs_has_pairs(const hs_contour *C)
 {

@@ -701,7 +701,7 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
     far = hs_mixed_complement_upper(A, eps);
     if (far < log(A->rtol)) {
         memset(out, 0, sizeof *out);
-        out->lower = -expm1(far) * (1 - 4 * HS_U);
+        out->lower = hs_down(-expm1(far));
         out->upper = 1;
         out->estimate = 0.5 * (out->lower + 1);
         out->truncation = exp(far);

@@ -99,8 +99,8 @@ void hs_value_point(const hs_value *v, int64_t n_nodes, hs_point *p)
 {
     p->log_scale = v->log_scale;
     p->estimate = v->value;
-    p->lower = v->lower > 0 ? v->lower * (1 - 4 * HS_U) : 0;
-    p->upper = v->upper * (1 + 4 * HS_U);
+    p->lower = v->lower > 0 ? hs_down(v->lower) : 0;
+    p->upper = hs_up(v->upper);
     p->aliasing = v->alias_right + v->alias_left;
     p->truncation = v->truncation;
     p->inner = v->inner;

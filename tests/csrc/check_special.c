@@ -145,6 +145,19 @@ static void decades(void (*one)(measured *, double), measured *m, double lowest,
     }
 }
 
+/* What is within 6 u of x lies between hs_down(x) and hs_up(x) [theory: rounding.outward]. */
+static void outward(void)
+{
+    int i;
+    for (i = 0; i < 100000; i++) {
+        double x = ldexp(1 + uniform(), (int)(600 * uniform()) - 300);
+        long double by = 6.001L * HS_U;
+        failures += !(hs_up(x) >= x * (1 + by) && hs_up(x) <= x * (1 + 2 * by));
+        failures += !(hs_down(x) <= x * (1 - by) && hs_down(x) >= x * (1 - 2 * by));
+        failures += hs_up(-x) != -hs_up(x);
+    }
+}
+
 int main(void)
 {
     measured e = {"hs_exp", 0, 0, 2}, e1 = {"hs_expm1", 0, 0, 5}, l = {"hs_log", 0, 0, 2},
@@ -230,5 +243,6 @@ int main(void)
         around(one_cosine_sine, &f, 0.78539816339744831 * (double)(2 * n + (n & 1)), -8e5, 8e5);
     one_cosine_sine(&f, 0);
     close_up(&f);
+    outward();
     return failures != 0;
 }
