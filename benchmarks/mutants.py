@@ -14,7 +14,8 @@ sites, in csrc and in the Python bounds:
     budget    every assignment to a term of an error budget: by 1e-3; in Python, to a variable of such a name, if no
               slack constant is in it
     end       every term of a sum that is assigned to `lower` or `upper`, but the first: 0
-    slack     every product with the unit roundoff: by 1e-3
+    slack     every product with the unit roundoff: by 1e-3. Tests of answers see few of these; `python -m tests.covers`
+              runs each where the operations that it pays for, and they alone, are off by much
     claim     all products with the unit roundoff of one function at once: by 1e-3. One constant mostly stands in a sum
               of several of its size, which cover for it; a function's whole claim nothing covers
 

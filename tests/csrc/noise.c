@@ -75,10 +75,22 @@ static double leave(double y)
     return y;
 }
 
+#ifdef HS_NOISE_LINES /* a number set before each call stands for its place, and has an amplitude of its own */
+extern int hs_line;
+extern double hs_line_amplitude[];
+extern unsigned char hs_line_reached[];
+#define HERE ((const char *)hs_noise_set + 2 * (hs_line_reached[hs_line] = 1, hs_line))
+#define AMPLITUDE hs_line_amplitude[hs_line]
+#else
+#define AMPLITUDE 1
+#define HERE (const char *)__builtin_return_address(0)
+#endif
+
 /* A finite y off by at most `reach`, seen from the call at `site`, within [low, high]. */
 static double off(double y, double reach, double low, double high, const char *site)
 {
     double by, z;
+    reach *= AMPLITUDE;
     if (!noise.on || noise.style == HS_NOISE_OFF || !isfinite(y)) return y;
     by = noise.style == HS_NOISE_HIGH  ? 1
          : noise.style == HS_NOISE_LOW ? -1
@@ -86,10 +98,9 @@ static double off(double y, double reach, double low, double high, const char *s
              ? (mix(noise.seed ^ (uint64_t)(site - (const char *)hs_noise_set)) & 1 ? 1 : -1)
              : (double)(int64_t)(noise.state = mix(noise.state)) * 0x1p-63;
     z = y + by * reach;
-    return fmax(low, fmin(high, fabs(z - y) > reach ? nextafter(z, y) : z));
+    return fmax(low, fmin(high, fabs(z - y) > fabs(reach) ? nextafter(z, y) : z));
 }
 
-#define HERE (const char *)__builtin_return_address(0)
 #define DEFINE(f, claim, ...)                                                                                          \
     double hs_noisy_##f(double x)                                                                                      \
     {                                                                                                                  \

@@ -1,0 +1,383 @@
+"""Rounding constants one at a time: the operations that a constant pays for are put off by A u; that constant alone,
+taken A times, covers them.
+
+An error claim is a sum of many constants times u, of which each is there for some operations. Noise that moves all of
+them (tests/noise.py) sees their sum: a constant that is a thousand times too small is covered by its neighbours. Here
+operations and constants have amplitudes of their own (tests/covers_build.py). For a constant, reference/covers.json
+names a query, one of its error terms, and operations. They are put off by A u, each to the side that moves the answer
+most, all else as it is. With the constant taken A times,
+
+    |answer - clean answer| <= the rounding term, or the bound stays on its side of the clean one
+
+must hold; with the constant A/1000 times it must not, so that a constant wrong by that much is seen.
+
+    python -m tests.covers --build DIR           # checks every constant
+    python -m tests.covers --build DIR --find    # looks for the operations again, writes covers.json
+    python -m tests.covers --build DIR --table   # per query: worst case over all signs, over the claim
+
+Needs clang and opt (14); --find takes half an hour, the check a minute."""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TABLE = HERE / "reference/covers.json"
+ROUNDING = ("rounding", "fft_rounding")
+AMPLITUDE, SEEN, MOST = 3e4, 1e3, 1e8
+"""Units u: of an operation whose effect is measured; by how much a constant may be wrong unseen; the largest."""
+
+GONE = "an operation is gone: --find"
+
+MEASURED = 20.0
+"""Seconds for the shares of one query, and as much for its operations, unless --each says otherwise."""
+
+SHARE = 0.7
+"""Part of a constant that the operations found for it take at most: what is left is for the second order."""
+
+
+def probes() -> dict[str, str]:
+    """Names and expressions of the queries; every one makes its run anew."""
+    return {line.split(": ", 1)[0]: line.split(": ", 1)[1] for line in PROBES.strip().split("\n")}
+
+
+PROBES = (HERE / "reference/covers_queries.txt").read_text()
+
+
+class Lab:
+    """The instrumented package of this process."""
+
+    def __init__(self, folder: Path):
+        from tests import noise
+
+        import hockeystick
+        from hockeystick import _lines
+
+        self.hs, self.lines, self.noise = hockeystick, _lines, noise.install()
+        self.noise.core.hs_noise_set(noise.HIGH, noise.NEAREST, 1)
+        self.noise.core.hs_noise_begin()
+        known = json.loads((folder / "sites.json").read_text())
+        self.claims, self.places = known["claims"], [tuple(place) for place in known["places"]]
+        self.names, numbers = {}, collections.Counter()
+        for at, (path, function, line, kind) in enumerate(self.places):
+            text = _line_of(path, line) if path else ""
+            key = f"{path} {function} {kind} {text}"
+            self.names[at] = f"{key} {numbers[key]}"
+            numbers[key] += 1
+
+    def ask(self, text: str) -> dict[str, float]:
+        """The terms of an answer: each bound by its name, the estimate, and the rounding claim of it."""
+        self.noise.forget()
+        answer = eval(text, dict(SCOPE))
+        return terms(answer)
+
+    def reached(self, text: str):
+        """(terms, operations, constants) of a clean answer."""
+        import numpy as np
+
+        self.lines.reached[:] = 0
+        self.lines.claim_reached[:] = 0
+        clean = self.ask(text)
+        return clean, np.flatnonzero(self.lines.reached).tolist(), np.flatnonzero(self.lines.claim_reached).tolist()
+
+    def moved(self, text: str, operations: dict[int, float], factors: dict[int, float]):
+        """The terms with operations off, in units u, and constants multiplied; None where there is no answer."""
+        import numpy as np
+
+        for at, by in operations.items():
+            self.lines.amplitude[at] = by
+        for at, by in factors.items():
+            self.lines.factor[at] = by
+        try:
+            with np.errstate(all="ignore"), self.limit(3):
+                return self.ask(text)
+        except (Exception, self.late):
+            return None
+        finally:
+            self.lines.amplitude[list(operations)] = 0
+            self.lines.factor[list(factors)] = 1
+
+    @property
+    def limit(self):
+        from tests import noise
+
+        return noise.at_most
+
+    @property
+    def late(self):
+        from tests import noise
+
+        return noise.LateError
+
+
+def _line_of(path: str, line: int, cache={}) -> str:  # noqa: B006
+    if path not in cache:
+        cache[path] = (HERE.parent / path).read_text().split("\n")
+    return "".join(cache[path][line - 1].split()) if 0 < line <= len(cache[path]) else ""
+
+
+def terms(answer) -> dict[str, float]:
+    import numpy as np
+
+    if isinstance(answer, dict):
+        return answer
+    found = {}
+    if hasattr(answer, "budget"):
+        parts = {name: float(np.max(x)) for name, x in answer.budget.terms.items()}
+    elif hasattr(answer, "terms"):
+        parts = dict(zip(("term0", "term1", "term2", "rounding"), map(float, answer.terms), strict=False))
+    else:
+        return {"upper": float(np.max(answer))}
+    found["rounding"] = sum(parts.pop(name, 0.0) for name in ROUNDING)
+    for name in ("estimate", "upper", "lower"):
+        found[name] = float(np.ravel(getattr(answer, name))[0])
+    return found | {f"the {name}": x for name, x in parts.items() if x > 1e-290 and math.isfinite(x)}
+
+
+def gain(name: str, a: dict, b: dict) -> float:
+    """By how much a term is worse for whoever asks in b than in a: an upper end lower, a lower one higher, an estimate
+    off; of a named error term relative."""
+    if name not in b:
+        return math.nan
+    by = a[name] - b[name]
+    return abs(by) if name == "estimate" else -by if name == "lower" else by / a[name] if name[:4] == "the " else by
+
+
+def covered(name: str, clean: dict, noisy: dict) -> bool:
+    if name == "estimate":
+        return abs(noisy["estimate"] - clean["estimate"]) <= noisy["rounding"]
+    return gain(name, clean, noisy) <= 0
+
+
+SCOPE: dict = {}
+
+
+def scope(hs) -> None:
+    import numpy as np
+
+    from hockeystick import _core
+    from hockeystick.routes import contour, jumps
+    from hockeystick.what.pair import gaussian_steps
+
+    def one(x, *names):
+        return {name.rpartition(".")[2]: float(x[i]) for i, name in enumerate(names)}
+
+    SCOPE.update(hs=hs, np=np, math=math, _core=_core, jumps=jumps, contour=contour, steps=gaussian_steps, one=one)
+    SCOPE["S"] = lambda sigma, q: hs.poisson_subsampled(hs.gaussian(sigma), q)
+    SCOPE["P"] = hs.poisson_subsampled
+
+
+# Looking for operations
+
+
+class Search:
+    """For every constant the query and term in which it has the largest share, and operations that it covers."""
+
+    def __init__(self, lab: Lab):
+        self.lab, self.effects, self.clean, self.found = lab, {}, {}, {}
+        self.shares = collections.defaultdict(list)  # of a constant: (share, query, term, increment)
+
+    def measure(self, name: str, text: str, each: float = MEASURED) -> None:
+        clean, operations, constants = self.lab.reached(text)
+        self.clean[name] = clean, operations
+        until = time.monotonic() + each
+        for at in constants:
+            if time.monotonic() > until:
+                break
+            several = [(by, self.lab.moved(text, {}, {at: by})) for by in (3.0, SEEN)]
+            for term in clean:
+                claim = "rounding" if term == "estimate" else term
+                if term == "rounding" or claim not in clean:
+                    continue
+                rise = [abs_gain(claim, clean, x) / (by - 1) if x else math.nan for by, x in several]
+                rise = rise[1] if abs(rise[0] - rise[1]) <= 0.05 * abs(rise[1]) else rise[0]
+                size = max(clean["rounding"], 1e-300) if term == "estimate" else 1.0
+                if rise > (1e-6 * size if term == "estimate" else 1e-19):
+                    self.shares[at].append((rise / size, name, term, rise))
+
+    def effect(self, name: str, at: int) -> dict[str, float]:
+        """What one unit of an operation does to every term, with its sign."""
+        if (name, at) not in self.effects:
+            text, clean, by = probes()[name], self.clean[name][0], AMPLITUDE
+            self.effects[name, at] = {}
+            while by >= 1:
+                noisy = self.lab.moved(text, {at: by}, {})
+                if noisy and abs(noisy.get("estimate", 0) - clean.get("estimate", 0)) < 1e-3:
+                    self.effects[name, at] = {
+                        term: (clean[term] - noisy.get(term, math.nan))
+                        / by
+                        / (clean[term] if term[:4] == "the " else 1)
+                        for term in clean
+                    }
+                    break
+                by /= 100
+        return self.effects[name, at]
+
+    def seek(self, constant: int, name: str) -> dict | None:
+        """A row of the table, whose check passes, and fails with the constant at a thousandth: from operations of the
+        constant's own function, else of its file, else of all whose effect is known."""
+        claim, first = self.lab.claims[constant], ("estimate", "upper", "lower")
+        shares = [x for x in self.shares[constant] if x[1] == name]
+        near = collections.defaultdict(list)
+        for at in self.clean[name][1]:
+            path, function, line, _ = self.lab.places[at]
+            rank = 2 if path != claim["path"] else 0 if function == claim["within"] else 1
+            near[rank].append((abs(line - claim["line"]), at))
+        for rank in (0, 1, 2):
+            for _, _, term, rise in sorted(shares, key=lambda x: (x[2] not in first, -x[0])):
+                if rank == 2 and term not in first:
+                    continue
+                found = [at for _, at in sorted(near[rank])]
+                row = self._seek(constant, name, term, rise, found, 60 if rank < 2 else 0)
+                if row:
+                    return row | {"near": rank}
+        return None
+
+    def _seek(self, constant, name, term, rise, operations, most):
+        chosen, total = {}, 0.0
+        known = [at for at in operations if (name, at) in self.effects]
+        for at in operations[:most] if most else known:
+            e = self.effect(name, at).get(term, math.nan)
+            if 3e-3 * rise < abs(e) and total + abs(e) < SHARE * rise:
+                sign = 1.0 if e > 0 else -1.0
+                chosen[at] = -sign if term == "lower" else sign
+                total += abs(e)
+        if not chosen:
+            return None
+        by = max(1e4, (30 * self.clean[name][0].get("rounding", 0) / total) if term == "estimate" else 1e5)
+        while by >= 3e3:
+            row = {"query": name, "term": term, "by": float(f"{by:.2g}"), "takes": float(f"{total / rise:.2g}")}
+            row["operations"] = {self.lab.names[at]: sign for at, sign in chosen.items()}
+            if by <= MOST and judge(self.lab, constant, row) == "covers":
+                return row
+            by /= 10
+        return None
+
+
+def abs_gain(name: str, clean: dict, other: dict) -> float:
+    """By how much a larger constant widens a term."""
+    return -gain(name, clean, other)
+
+
+def judge(lab: Lab, constant: int, row: dict, factor: float = 1.0) -> str:
+    """Whether the constant (times `factor`) covers, and whether a thousandth of it would be missed."""
+    numbers = {name: at for at, name in lab.names.items()} if not hasattr(lab, "numbers") else lab.numbers
+    lab.numbers = numbers
+    text, by = probes()[row["query"]], row["by"]
+    if not all(name in numbers for name in row["operations"]):
+        return GONE
+    operations = {numbers[name]: sign * by for name, sign in row["operations"].items()}
+    clean = lab.moved(text, {}, {})
+    whole = lab.moved(text, operations, {constant: by * factor})
+    less = lab.moved(text, operations, {constant: by * factor / SEEN})
+    if not (clean and whole and less):
+        return "no answer"
+    if not covered(row["term"], clean, whole):
+        return "does not cover"
+    return "covers" if not covered(row["term"], clean, less) else "a thousandth covers"
+
+
+def name_of(claim: dict) -> str:
+    return " ".join(str(claim[x]) for x in ("path", "within", "number", "text"))
+
+
+def chosen(given) -> dict[str, str]:
+    return {name: text for name, text in probes().items() if not given.only or name in given.only}
+
+
+def find(lab: Lab, given) -> None:
+    """Rows for all constants, query by query; a row that still holds stays."""
+    search, start = Search(lab), time.monotonic()
+    old = json.loads(TABLE.read_text()) if TABLE.exists() else {}
+    names = {at: name_of(claim) for at, claim in enumerate(lab.claims)}
+    rows = {
+        names[at]: old[names[at]] for at in names if names[at] in old and judge(lab, at, old[names[at]]) == "covers"
+    }
+    for name, text in chosen(given).items():
+        began, before = time.monotonic(), len(rows)
+        if began - start > given.seconds:
+            break
+        try:
+            search.measure(name, text, given.each)
+        except Exception as error:
+            print(f"{name}: {type(error).__name__} {error}", flush=True)
+            continue
+        until = time.monotonic() + given.each
+        for at in [at for at in names if names[at] not in rows and any(x[1] == name for x in search.shares[at])]:
+            row = search.seek(at, name) if time.monotonic() < until else None
+            if row:
+                rows[names[at]] = row
+        print(f"{time.monotonic() - began:5.1f} s {name}: {len(rows) - before} more of {len(rows)}", flush=True)
+        TABLE.write_text(json.dumps(rows, indent=0, sort_keys=True) + "\n")
+    left = collections.Counter(f"{c['path']} {c['within']}" for at, c in enumerate(lab.claims) if names[at] not in rows)
+    print(f"{len(rows)} of {len(names)}; without a row: {dict(left)}")
+
+
+def check(lab: Lab) -> int:
+    rows = json.loads(TABLE.read_text())
+    said = {at: judge(lab, at, rows[name_of(c)]) for at, c in enumerate(lab.claims) if name_of(c) in rows}
+    print(f"{len(lab.claims)} constants, {len(said)} with operations; {collections.Counter(said.values())}")
+    for at, word in said.items():
+        if word != "covers":
+            print(f"{word}: {name_of(lab.claims[at])}")
+    wrong = [word for word in said.values() if word not in ("covers", GONE)]
+    gone = sum(word == GONE for word in said.values())
+    return 1 if wrong or gone > len(said) / 10 else 0
+
+
+def table(lab: Lab, given) -> None:
+    """The sum of the effects of all operations, each to its worst side, over the rounding term."""
+    for name, text in chosen(given).items():
+        try:
+            clean, operations, _ = lab.reached(text)
+        except Exception:
+            continue
+        if not clean.get("rounding"):
+            continue
+        search = Search(lab)
+        search.clean[name] = clean, operations
+        start, total = time.monotonic(), 0.0
+        for at in operations:
+            total += abs(search.effect(name, at).get("estimate", 0.0))
+            if time.monotonic() - start > 60:
+                total = math.nan
+                break
+        print(
+            f"{name:24} rounding {clean['rounding']:.2g}, worst {total:.2g}: {total / clean['rounding']:.2g}",
+            flush=True,
+        )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, required=True, help="where the build lies or goes")
+    parser.add_argument("--find", action="store_true", help="look for operations again")
+    parser.add_argument("--table", action="store_true", help="worst cases over claims, of every query")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="for --find")
+    parser.add_argument("--each", type=float, default=MEASURED, help="seconds for one query, for --find")
+    parser.add_argument("--only", nargs="*", help="names of queries, for --find and --table")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    folder = given.build.resolve()
+    if given.inside:
+        lab = Lab(folder)
+        scope(lab.hs)
+        return find(lab, given) or 0 if given.find else table(lab, given) or 0 if given.table else check(lab)
+    if not (folder / "sites.json").exists():
+        from tests.covers_build import build
+
+        build(folder)
+    env = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{HERE.parent}", "OMP_NUM_THREADS": "1"}
+    return subprocess.run([sys.executable, "-m", "tests.covers", "--inside", *sys.argv[1:]], env=env).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
