@@ -18,13 +18,16 @@
 #include "line/orders.h"
 
 #define SLACK (1 + 1e-12)
-#define NEAR 0.06 /* below it h_j is scaled from there: the alternating sum would cancel */
 
-/* h_2 .. h_HS_ORDERS at r, times q^j, rounded up; HUGE_VAL where it is beyond use. */
-static void powers_upper(double q, double r, double *h)
+/* Below the first of them h_j is scaled from there, as its alternating sum would cancel; the smaller serve small j. */
+static const double starts[3] = {0.06, 0.02, 0.005};
+
+/* h_2 .. h_HS_ORDERS at r, times q^j, rounded up, by those at `from` or, if that is more, at r; HUGE_VAL where it is
+ * beyond use. */
+static void powers_upper(double q, double r, double from, double *h)
 {
-    double at = fmax(r, NEAR), e[HS_ORDERS + 1], choose[HS_ORDERS + 1] = {1};
-    double err[HS_ORDERS + 1], q_j = 1, less = r < NEAR ? r / NEAR : 1, scale = less;
+    double at = fmax(r, from), e[HS_ORDERS + 1], choose[HS_ORDERS + 1] = {1};
+    double err[HS_ORDERS + 1], q_j = 1, less = r < from ? r / from : 1, scale = less;
     int i, j;
     for (i = 0; i <= HS_ORDERS; i++) {
         double x = 0.5 * at * i * (i - 1);
@@ -45,11 +48,16 @@ static void powers_upper(double q, double r, double *h)
 
 void hs_orders_lay(const hs_fit *fits, int rows, hs_orders *O)
 {
-    int i;
+    double S = fits->m * fits->m * (1 + 4 * HS_U), h[HS_ORDERS + 1];
+    int i, j;
     O->fits = fits;
     O->rows = rows;
-    powers_upper(fits->q, fits->m * fits->m * (1 + 4 * HS_U), O->box);
-    for (i = 0; i < rows; i++) powers_upper(fits->q, fits[i].factor, O->row[i]);
+    for (i = 0; i < rows; i++) powers_upper(fits->q, fits[i].factor, starts[0], O->row[i]);
+    powers_upper(fits->q, S, starts[0], O->box);
+    for (i = 1; i < 3 && S < starts[i - 1]; i++) {
+        powers_upper(fits->q, S, starts[i], h);
+        for (j = 2; j <= HS_ORDERS; j++) O->box[j] = fmin(O->box[j], h[j]);
+    }
 }
 
 /* What E U^J (1+U)^(A-J) over the halves of the line is at most, without the binomial [theory: compression.rest]. */

@@ -42,8 +42,8 @@ HEAVY = 0.6
 """Part of the variance that the tail of a line counts on: rows that it leaves out need coarser grids."""
 SMALL = 0.03
 """log M of a step that counts as small, at most, by its normal law."""
-ODDS = 120.0
-"""Small shifts have m^2 <= log(q)^2/ODDS: orders of q fall to about e^-(ODDS/2) before they rise."""
+MOST_ORDERS = 22
+"""Orders of log M that are looked at, as in csrc/line/orders.c."""
 REACHES = (0.96, 0.92, 0.86, 0.78, 0.68, 0.58, 0.48, 0.4, 0.32, 0.25, 0.18, 0.12)
 """Of the disc, the half axes tried."""
 STRETCHES = np.array([1.4, 2.0, 3.0, 5.0, 9.0, 18.0, 45.0, 120.0])
@@ -170,8 +170,10 @@ def _cuts(rates: list[Boxes], sizes: list[NDArray[np.float64]], variance: float)
     """How many boxes of every rate hold small shifts: so many that the others have most of the variance."""
     cuts, left = [], 0.0
     for of, size in zip(rates, sizes, strict=True):
-        most = min(math.log(of.q) ** 2 / ODDS, math.log1p(2 * SMALL * variance / (FREQUENCY * of.q) ** 2))
-        cuts.append(int(np.searchsorted((of.middle + of.half) ** 2, most, side="right")))
+        most = math.log1p(2 * SMALL * variance / (FREQUENCY * of.q) ** 2)
+        squares = (of.middle + of.half) ** 2
+        small = (squares < most) & (_rest(of.q, squares, float(of.count.sum()), variance) < -TARGET)
+        cuts.append(int(np.argmin(small)) if not small.all() else small.size)
         left += float(size[: cuts[-1]].sum())
     while left > LIGHT * variance:
         each = [float(size[:cut].sum()) for size, cut in zip(sizes, cuts, strict=True)]
@@ -181,6 +183,21 @@ def _cuts(rates: list[Boxes], sizes: list[NDArray[np.float64]], variance: float)
         cuts[i] = int(np.searchsorted(ends[:cut], 0.51 * ends[cut - 1]))
         left -= float(sizes[i][cuts[i] : cut].sum())
     return cuts
+
+
+def _rest(q: float, squares: NDArray[np.float64], count: float, variance: float) -> NDArray[np.float64]:
+    """About the log of what orders leave out of a line whose small shifts have m^2 up to each of `squares`."""
+    a = FREQUENCY / math.sqrt(variance) * complex(-0.6, 0.7)
+    found, log_choose, log_odd = np.full(squares.size, np.inf), 0.0, 0.0
+    for j in range(1, MOST_ORDERS + 1):
+        log_choose += math.log(abs(a - (j - 1)) / j)
+        if j % 2:
+            log_odd += math.log(j)  # of j!!
+            continue
+        log_size = 0.5 * j * np.log(squares) + 0.5 * j * (j - 1) * squares
+        log_rate = j * math.log(q) + (a.real - j) * math.log1p(-q)
+        found = np.minimum(found, log_choose + log_odd + log_rate + log_size)
+    return found + math.log(count)
 
 
 def _spans(of: Boxes, first: int, a: float) -> list[slice]:
