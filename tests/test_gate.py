@@ -91,6 +91,7 @@ LENGTHS = {
     "bulk_line_eps": (PAIR, 3.0, -40.0, NODE, WEIGHT, None),
     "jumps_delta": (1.0, 1e-5, 1000.0, 0.4, NODE, WEIGHT, None),
     "jumps_eps": (1.0, 1e-5, 1000.0, -40.0, NODE, WEIGHT, None),
+    "few_delta": (PAIR, 2, 0.4, NODE, WEIGHT, None),
     "hyperbola_delta": (M, Q, K, 0, 1.0, -10.0, None),
     "hyperbola_eps": (M, Q, K, 0, -5.0, -10.0, None),
     "contour_delta": (M, Q, K, 0, 1.0, 1e-6, 20.0, 1, None),

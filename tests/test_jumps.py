@@ -4,13 +4,14 @@ come."""
 import math
 import random
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.special import erfcx, log_ndtr, ndtr
 
 import hockeystick as hs
 from hockeystick import _core
-from hockeystick.routes import contour, jumps
+from hockeystick.routes import contour, few, jumps
 from hockeystick.what import sampling
 from hockeystick.what.pair import GaussianSteps, gaussian_steps, paired_steps
 
@@ -276,6 +277,55 @@ def test_two_runs_of_two_sided_branches(kind):  # [theory: small.bulk, small.bul
         found, truth = answer.point("jumps"), math.log(two_pair_runs(branches, eps))
         assert found.lower - 1e-9 <= truth <= found.upper + 1e-9
         seen += 1
+
+
+@pytest.mark.parametrize("kind", range(5))
+def test_two_runs_in_real_space(kind):  # [theory: small.two-steps]
+    rng, seen = np.random.default_rng(kind), 0
+    while seen < 4:
+        q, m, w = 10 ** rng.uniform(-5, -0.4), math.exp(rng.uniform(-2.3, 0.9)), rng.uniform(0.02, 0.98)
+        second = [(m, m), (2 * m, 2 * m), (2 * m, m), (m, 2 * m), (2 * m, 0.0)][kind]
+        first = [(m, m), (m, m), (m, 0.0), (0.0, m), (m, 0.0)][kind]
+        branches = ((w if kind else 1.0, q, *first), (1 - w, q * rng.uniform(0.2, 1), *second))[: 1 + bool(kind)]
+        eps = float(abs(branch_loss(rng.uniform(1, 9), *branches[0][1:]))) * rng.uniform(0.3, 2)
+        pair = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches))])
+        found = few.at(pair, 2, eps, 600)
+        if found is None or found.estimate < math.log(1e-13):
+            continue
+        truth = math.log(two_pair_runs(branches, eps))
+        assert found.lower - 3e-8 <= truth <= found.upper + 3e-8
+        assert found.upper - found.lower < 1e-3
+        seen += 1
+
+
+@pytest.mark.parametrize("q, up, down, eps", [(3e-4, 0.27, 0.27, 6e-4), (0.2, 2.0, 1.0, 3.0), (1e-5, 0.5, 0.0, 1e-4)])
+def test_one_step_in_real_space(q, up, down, eps):  # [theory: small.two-steps]
+    with mpmath.workdps(40):
+        q_, u, d, a = (mpmath.mpf(x) for x in (q, up, down, math.exp(eps)))
+        a = mpmath.exp(mpmath.mpf(eps))
+        num = lambda x: 1 + q_ * mpmath.expm1(u * x - u * u / 2)
+        den = lambda x: 1 + q_ * mpmath.expm1(-d * x - d * d / 2)
+        low, high = mpmath.mpf(-30), mpmath.mpf(60)
+        for _ in range(130):
+            mid = (low + high) / 2
+            low, high = (mid, high) if num(mid) < a * den(mid) else (low, mid)
+        tail = lambda x: mpmath.erfc(x / mpmath.sqrt(2)) / 2
+        truth = q_ * tail(low - u) - a * q_ * tail(low + d) + (1 - q_) * (1 - a) * tail(low)
+        pair = sampling.packed([sampling.Pair((sampling.Branch(1.0, q, up, down),))])
+        found = few.at(pair, 1, eps)
+        assert found.lower <= mpmath.log(truth) <= found.upper
+        assert found.upper - found.lower < 1e-8
+
+
+def test_roots_in_real_space():
+    pair = sampling.packed([sampling.Pair((sampling.Branch(1.0, 1e-3, 0.4, 0.4),))])
+    for k, log_delta in ((1, -33.0), (2, -25.0)):
+        root = few.root(pair, k, log_delta, log_delta)
+        assert few.at(pair, k, root.lower).lower >= log_delta
+        assert few.at(pair, k, root.upper).upper <= log_delta
+        assert root.width < 1e-5
+    assert few.root(pair, 2, -1e-3, -1e-3) is None
+    assert few.at(sampling.packed([sampling.Pair((sampling.Branch(1.0, 0.7, 0.4, 0.4),))]), 2, 0.1) is None
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "zero_out", "replace_one"])

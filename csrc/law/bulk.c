@@ -56,6 +56,9 @@ static double tail_mass(double x, double log_unit, double *err)
     return r * exp(-0.5 * x * x - HS_LOG_SQRT_2PI - log_unit);
 }
 
+/* Pr[N > x], within *rel of itself. */
+double hs_bulk_tail(double x, double *rel) { return tail_mass(x, 0, rel); }
+
 /* log_unit: about the largest of the masses above the places x. */
 void hs_bulk_unit(hs_bulk *J, const double *x)
 {

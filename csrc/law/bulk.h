@@ -46,6 +46,7 @@ typedef struct {
 int hs_bulk_open(hs_bulk *J, const hs_pair *pair, double k, const hs_rule *rule, double *work);
 hs_bulk_loss hs_bulk_loss_at(const hs_bulk *J, int r, double x);
 double hs_bulk_place(const hs_bulk *J, int r, double loss);
+double hs_bulk_tail(double x, double *rel);
 void hs_bulk_unit(hs_bulk *J, const double *x);
 void hs_bulk_masses(const hs_bulk *J, const double *x, double *p, double *u, double *den, double *rel);
 int hs_bulk_cut(hs_bulk *J, double l, double t, double y);

@@ -59,6 +59,9 @@ cdef extern from "hs.h" nogil:
                            int64_t n_work, hs_point *out)
     int hs_bulk_line_eps(const hs_pair *pair, double k, double log_delta, const hs_rule *rule, double *work,
                          int64_t n_work, hs_crossing *out)
+    int64_t hs_few_work(int64_t cells)
+    int hs_few_delta(const hs_pair *pair, int k, double eps, const hs_rule *rule, double *work, int64_t n_work,
+                     hs_point *out)
     int64_t hs_hyperbola_work(int b)
     int hs_hyperbola_delta(const hs_run *run, double eps, double log_tol, double *work, int64_t n_work, hs_point *out)
     int hs_hyperbola_eps(const hs_run *run, double log_delta, double log_tol, double *work, int64_t n_work,

@@ -213,6 +213,21 @@ def bulk_line_eps(const unsigned char[::1] pair not None, double k, double log_d
     return crossing(status, &at)
 
 
+def few_delta(const unsigned char[::1] pair, int k, double eps, const double[::1] node, const double[::1] weight,
+              double[::1] work):
+    """Scaled: one certified delta; see hs.h."""
+    cdef hs_rule rule
+    cdef hs_point p
+    cdef int status
+    memset(&p, 0, sizeof(p))
+    if pair.shape[0] != <Py_ssize_t>sizeof(hs_pair):
+        check(HS_BAD_ARGUMENT, "few")
+    rule.n, rule.x, rule.w = lengths(node.shape[0], weight.shape[0], node.shape[0]), &node[0], &weight[0]
+    with nogil:
+        status = hs_few_delta(<const hs_pair *>&pair[0], k, eps, &rule, &work[0], work.shape[0], &p)
+    return scaled(status, &p)
+
+
 def hyperbola_delta(m, q, k, int add, double eps, double log_tol, double[::1] work,
                     const unsigned char[::1] pairs=None):
     """Scaled: one certified delta; see hs.h."""
@@ -361,6 +376,11 @@ def kept_ask(double[::1] kept, const double[:, ::1] rows, int n_kept, int have_e
         status = hs_kept_ask(&kept[0], n, n_kept, &rows[0, 0] if n else NULL, value, &work[0], work.shape[0], &at,
                              &below)
     return (scaled(status, &at.delta, ruled) if have_eps else crossing(status, &at, ruled)), below
+
+
+def few_work(int64_t cells):
+    """Doubles of scratch for two runs of a pair in so many cells."""
+    return hs_few_work(cells)
 
 
 def hyperbola_work(int b):

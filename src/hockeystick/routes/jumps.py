@@ -37,7 +37,7 @@ from .. import _core, scratch
 from ..outward import log_slack, log_sum
 from ..what import sampling
 from ..what.pair import GaussianSteps, PairedSteps
-from . import contour
+from . import contour, few
 
 TERMS = ("jumps", "truncation", "inner_quadrature", "rounding")
 ORDER = 20
@@ -83,11 +83,12 @@ def pair_point(paired: PairedSteps, add: int, eps: float):
     """A certified point of a run of one pair, or None. What was dropped is at +inf [theory: small.dropped]."""
     if paired.steps.k.size != 1 or not eps > 0:
         return None
-    answer = _line(_core.bulk_line_delta, _pair(paired, add), paired.steps.k[0], eps)
-    if answer.status > _core.LOOSE:
-        return None
-    found = answer.point("jumps")
-    if not paired.dropped:
+    pair, k = _pair(paired, add), paired.steps.k[0]
+    answer = _line(_core.bulk_line_delta, pair, k, eps)
+    found = answer.point("jumps") if answer.status <= _core.LOOSE else None
+    if k <= few.RUNS and not (found and found.width < ENOUGH):
+        found = _narrower(found, few.at(pair, k, eps))
+    if found is None or not paired.dropped:
         return found
     return found._replace(upper=log_sum(found.upper, math.log(paired.dropped)))
 
@@ -99,11 +100,19 @@ def pair_root(paired: PairedSteps, add: int, delta: float):
     log_delta, pair = math.log(delta), _pair(paired, add)
     less = log_delta + math.log1p(-paired.dropped / delta) - log_slack(log_delta)
     targets = (log_delta, less) if paired.dropped else (log_delta,)
-    answers = [_line(_core.bulk_line_eps, pair, paired.steps.k[0], x) for x in targets]
-    if any(answer.status > _core.LOOSE for answer in answers):
-        return None
-    found, last = answers[0].root("jumps"), answers[-1].root("jumps")
-    return found._replace(upper=max(found.upper, last.upper))
+    k, found = paired.steps.k[0], None
+    answers = [_line(_core.bulk_line_eps, pair, k, x) for x in targets]
+    if all(answer.status <= _core.LOOSE for answer in answers):
+        found, last = answers[0].root("jumps"), answers[-1].root("jumps")
+        found = found._replace(upper=max(found.upper, last.upper))
+    if k <= few.RUNS and not (found and found.width < ENOUGH):
+        found = _narrower(found, few.root(pair, k, log_delta, targets[-1]))
+    return found
+
+
+def _narrower(*answers):
+    """The narrowest of them, or None."""
+    return min((answer for answer in answers if answer), key=lambda answer: answer.width, default=None)
 
 
 def _pair(paired: PairedSteps, add: int) -> np.ndarray:
