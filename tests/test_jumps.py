@@ -300,21 +300,21 @@ def test_two_runs_in_real_space(kind):  # [theory: small.two-steps]
 
 @pytest.mark.parametrize("q, up, down, eps", [(3e-4, 0.27, 0.27, 6e-4), (0.2, 2.0, 1.0, 3.0), (1e-5, 0.5, 0.0, 1e-4)])
 def test_one_step_in_real_space(q, up, down, eps):  # [theory: small.two-steps]
+    pair = sampling.packed([sampling.Pair((sampling.Branch(1.0, q, up, down),))])
+    found = few.at(pair, 1, eps)
     with mpmath.workdps(40):
-        q_, u, d, a = (mpmath.mpf(x) for x in (q, up, down, math.exp(eps)))
-        a = mpmath.exp(mpmath.mpf(eps))
-        num = lambda x: 1 + q_ * mpmath.expm1(u * x - u * u / 2)
-        den = lambda x: 1 + q_ * mpmath.expm1(-d * x - d * d / 2)
-        low, high = mpmath.mpf(-30), mpmath.mpf(60)
-        for _ in range(130):
-            mid = (low + high) / 2
-            low, high = (mid, high) if num(mid) < a * den(mid) else (low, mid)
-        tail = lambda x: mpmath.erfc(x / mpmath.sqrt(2)) / 2
-        truth = q_ * tail(low - u) - a * q_ * tail(low + d) + (1 - q_) * (1 - a) * tail(low)
-        pair = sampling.packed([sampling.Pair((sampling.Branch(1.0, q, up, down),))])
-        found = few.at(pair, 1, eps)
-        assert found.lower <= mpmath.log(truth) <= found.upper
-        assert found.upper - found.lower < 1e-8
+        rate, u, d, a = mpmath.mpf(q), mpmath.mpf(up), mpmath.mpf(down), mpmath.exp(mpmath.mpf(eps))
+        x = mpmath.findroot(
+            lambda x: (
+                mpmath.log1p(rate * mpmath.expm1(u * x - u * u / 2)) / eps
+                - mpmath.log1p(rate * mpmath.expm1(-d * x - d * d / 2)) / eps
+                - 1
+            ),
+            branch_place(np.array([eps]), q, up, down)[0],
+        )
+        near, mid, far = (mpmath.erfc((x - move) / mpmath.sqrt(2)) / 2 for move in (u, 0, -d))
+        truth = mpmath.log(rate * near - a * rate * far + (1 - rate) * (1 - a) * mid)
+        assert found.lower <= truth <= found.upper < found.lower + 1e-8
 
 
 def test_roots_in_real_space():

@@ -1,9 +1,9 @@
-/* few.c - certified delta(eps) of one or two runs of one pair, a public mixture of two-sided branches or a plain sampled
- * step, in real space.
+/* few.c - certified delta(eps) of one or two runs of one pair, a public mixture of two-sided branches or a plain
+ * sampled step, in real space.
  *
- * Symbols. Branch r, of weight W: num, den, L, l1, l2 as in bulk.c; g_r a place about which the loss of the branch is y;
- *   T the normal tail; D(v) = delta_1(eps + log v), v = e^{-Y}; a cell: the outcomes of every branch between two of its
- *   places, of mass p under num and u = p - den, s = u/p the mean of 1 - e^{-Y} there, s0, s1 that at its ends.
+ * Symbols. Branch r, of weight W: num, den, L, l1, l2 as in bulk.c; g_r a place about which the loss of the branch is
+ *   y; T the normal tail; D(v) = delta_1(eps + log v), v = e^{-Y}; a cell: the outcomes of every branch between two of
+ *   its places, of mass p under num and u = p - den, s = u/p the mean of 1 - e^{-Y} there, s0, s1 that at its ends.
  *
  * Formula. delta_1(y) = sum_r W [q (T(g-up) - T(g+down)) - (e^y - 1)(q T(g+down) + (1-q) T(g))] at g = g_r, of which
  *   no term loses digits to another [theory: small.single]. Two steps: delta = sum over cells of E[D(e^{-Y}); cell],
@@ -82,7 +82,7 @@ static masses masses_above(const hs_pair *pair, int r, double x)
 }
 
 /* What the set of outcomes above g misses of the best one for the loss y, over the weight of the branch. */
-static double missed_upper(const hs_bulk *J, int r, double g, double y, const masses *above)
+static double few_missed_upper(const hs_bulk *J, int r, double g, double y, const masses *above)
 {
     double edge, loss = loss_near(J, r, g, &edge), off = fabs(loss - y) + edge, err;
     if (off < 1e-6 && loss_near(J, r, g - SEEN * (1 + fabs(g)), &err) + err <= y)
@@ -102,7 +102,7 @@ static void one_step(const hs_bulk *J, double y, double *lower, double *upper)
         double g = few_place(J, r, y), w = pair->w[r], known = HS_U * (pair->w_err + 8);
         masses m = masses_above(pair, r, g);
         double value = m.gap - e * m.den, err = m.gap_err + fabs(e) * (m.den_err + 8 * HS_U * m.den);
-        double most = fmax(value, 0) + err + missed_upper(J, r, g, y, &m);
+        double most = fmax(value, 0) + err + few_missed_upper(J, r, g, y, &m);
         low +=
             w * fmax(value - err, fmax(0, -e * (1 - 8 * HS_U))) * (1 - known); /* all outcomes, none, or those above */
         high += w * fmin(most, 1) * (1 + known);
