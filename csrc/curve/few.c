@@ -29,7 +29,8 @@
 enum { FIRST = 60 };
 
 typedef struct { /* a place of every branch, the losses there within edge, their largest; masses above; D at most */
-    double top, p, p_err, u, u_err;
+    double top;
+    double p, p_err, u, u_err;
     double x[HS_BRANCHES], loss[HS_BRANCHES], edge[HS_BRANCHES], y;
     double most;
     double lower, upper; /* of the cell that begins here */
