@@ -71,7 +71,7 @@ TESTS = {
     "mixture": "matrix shifts",
     "kept": "kept",
     "compression wide fit orders contour": "compression wide arrays",
-    "jumps walls": "jumps sparse extreme_laws",
+    "jumps walls bulk": "jumps sparse extreme_laws",
     "shuffling attacks sampled": "shuffling attacks sampled selection",
     "risk calibration search": "risk risk_gdp calibrate",
 }
