@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from .. import _core, scratch
+from .. import _core
 from ..answers import Root
 from ..outward import log_slack
 
@@ -29,7 +29,8 @@ def _rule():
 
 def at(pair: np.ndarray, k: float, eps: float, cells: int = FINE):
     """A certified point, or None."""
-    answer = scratch.lend(_core.few_work(cells), _core.few_delta, pair, int(k), eps, *_rule())
+    work = np.empty(_core.few_work(cells))  # its length decides how many cells there are
+    answer = _core.few_delta(pair, int(k), eps, *_rule(), work)
     return answer.point("jumps") if answer.status <= _core.LOOSE else None
 
 
