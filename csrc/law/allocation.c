@@ -267,14 +267,16 @@ static void values_of(const hs_law *w, const hs_allocation *A, hs_law_value *out
     out->var = A->var;
 }
 
-/* K with its error, mean and variance of the loss tilted by t, to NEAR nats; an error of HUGE_VAL where that is out of
- * reach. */
+/* K with its error, mean and variance of the loss tilted by t, to NEAR nats, or DEPTH where rare jumps make that too few; an error of
+ * HUGE_VAL where it is out of reach. */
 void hs_allocation_estimate(const hs_law *w, double t, hs_law_value *out)
 {
     hs_allocation *A;
     memset(out, 0, sizeof *out);
     out->err = HUGE_VAL;
     if (!real_at(parts(w->allocation), w->m, w->q, at_tilt(w, t), NEAR, &A)) values_of(w, A, out);
+    if (!(out->err < 1e-3) && !real_at(parts(w->allocation), w->m, w->q, at_tilt(w, t), DEPTH, &A))
+        values_of(w, A, out);
 }
 
 /* The same, and to DEPTH nats at the tilt of the lines. */
