@@ -146,26 +146,53 @@ int hs_bulk_open(hs_bulk *J, const hs_pair *pair, double k, const hs_rule *rule,
     return good ? HS_OK : HS_BAD_ARGUMENT;
 }
 
-/* What panels need of an ellipse: the half width and half height, the ends of v1 and v2 on it, and their angles. */
+/* One factor 1 + U on an ellipse: ends of Re v, bounds of |U|, of log|1 + U| and of its angle; path: whether 1 + lambda U
+ * stays as far from 0 for lambda in [0, 1]. */
+typedef struct {
+    double vl, vr, U;
+    double low, top, turn;
+    int path;
+} bulk_side;
+
+/* What panels need of an ellipse: the half width and half height, and both factors on it. */
 typedef struct {
     double R, b, near;
-    double v1l, v1r, v2l, v2r;
-    double beta1, beta2;
+    bulk_side up, down;
 } ellipse;
+
+/* The factor of shift m where |Im v| <= beta; false where the ellipse may come near its branch points [theory:
+ * small.bulk, small.bulk-apart]. */
+static int side_of(bulk_side *s, double q, double beta)
+{
+    double ev = q * exp(s->vr), el = q * exp(s->vl);
+    s->U = q * fmax(fabs(expm1(s->vl)), fabs(expm1(s->vr))) + ev * fmin(beta, 2);
+    s->top = log1p(q * expm1(s->vr));
+    s->path = 1;
+    if (beta <= 1) {
+        s->low = log1p(q * (exp(s->vl) * cos(beta) - 1));
+        s->turn = atan2(ev * sin(beta), 1 - q + ev * cos(beta));
+    } else if (4 * ev <= 1 - q) {
+        s->low = log1p(-q - ev);
+        s->turn = asin(ev / (1 - q)) * (1 + 1e-12);
+    } else if (el >= 4 * (1 - q)) {
+        s->low = log(el - (1 - q));
+        s->turn = (beta + asin((1 - q) / el)) * (1 + 1e-12);
+        s->path = 0;
+    } else return 0;
+    return 1;
+}
 
 static int ellipse_of(const hs_bulk *J, int r, double x, double half, double rho, ellipse *e)
 {
-    double up = J->pair.up[r], d = J->pair.down[r];
+    double up = J->pair.up[r], d = J->pair.down[r], q = J->pair.q[r];
     e->R = 0.5 * half * (rho + 1 / rho);
     e->b = 0.5 * half * (rho - 1 / rho);
-    e->beta1 = up * e->b;
-    e->beta2 = d * e->b;
     e->near = fmax(0, fmax(x - e->R, -x - e->R));
-    e->v1l = up * (x - e->R) - 0.5 * up * up;
-    e->v1r = up * (x + e->R) - 0.5 * up * up;
-    e->v2l = -d * (x + e->R) - 0.5 * d * d;
-    e->v2r = -d * (x - e->R) - 0.5 * d * d;
-    return e->beta1 <= 1 && e->beta2 <= 1;
+    e->up.vl = up * (x - e->R) - 0.5 * up * up;
+    e->up.vr = up * (x + e->R) - 0.5 * up * up;
+    e->down.vl = -d * (x + e->R) - 0.5 * d * d;
+    e->down.vr = -d * (x - e->R) - 0.5 * d * d;
+    return e->up.vr < 650 && e->down.vr < 650 && side_of(&e->up, q, up * e->b) && side_of(&e->down, q, d * e->b);
 }
 
 /* Log of the rule's own factor and of w on the ellipse. */
@@ -179,19 +206,14 @@ static double log_rule(const hs_bulk *J, int r, double half, double rho, const e
  * small.bulk-line]. */
 static double panel_upper(const hs_bulk *J, int r, double mid, double half, double t, double y)
 {
-    double best = HUGE_VAL, q = J->pair.q[r];
+    double best = HUGE_VAL;
     int i;
     for (i = 0; i < ELLIPSES; i++) {
         ellipse e;
-        double ev, eu, turn, most;
+        double most;
         if (!ellipse_of(J, r, mid, half, ELLIPSE[i], &e)) break;
-        ev = q * exp(e.v1r);
-        eu = q * exp(e.v2r);
-        turn =
-            atan2(ev * sin(e.beta1), 1 - q + ev * cos(e.beta1)) + atan2(eu * sin(e.beta2), 1 - q + eu * cos(e.beta2));
-        most = (1 + t) * (t > -1 ? log1p(ev - q) : log1p(q * (exp(e.v1l) * cos(e.beta1) - 1)));
-        most -= t * (t < 0 ? log1p(eu - q) : log1p(q * (exp(e.v2l) * cos(e.beta2) - 1)));
-        best = fmin(best, log_rule(J, r, half, ELLIPSE[i], &e) + most + y * turn);
+        most = (1 + t) * (t > -1 ? e.up.top : e.up.low) - t * (t < 0 ? e.down.top : e.down.low);
+        best = fmin(best, log_rule(J, r, half, ELLIPSE[i], &e) + most + y * (e.up.turn + e.down.turn));
     }
     return best + SLACK * (1 + fabs(best));
 }
@@ -227,18 +249,29 @@ double hs_bulk_phase_upper(const hs_bulk *J, double t, double y)
     return sum * (1 + SLACK);
 }
 
-/* Panels of a branch up to its end, their ends exact: as wide as the branch points allow, and where y > 0 halved until
- * the transform at t + iy is known to e^-target in each. */
+/* Whether a panel is short enough: its least ellipse stays away from branch points, e^{tL} does not leap on it, and
+ * where y > 0 the transform at t + iy is known to e^-target. */
+static int serves_panel(const hs_bulk *J, int r, double mid, double half, double t, double y, double target)
+{
+    double plain = fmin(0.5, 0.5 / widest(&J->pair, r));
+    ellipse e;
+    if (!ellipse_of(J, r, mid, half, ELLIPSE[0], &e)) return 0;
+    if (half > plain && !((1 + fabs(t)) * (e.up.top - fmax(e.up.low, -1) + e.down.top - fmax(e.down.low, -1)) < 4))
+        return 0;
+    return !(y > 0) || panel_upper(J, r, mid, half, t, y) <= -target;
+}
+
+/* Panels of a branch up to its end, their ends exact: as wide as `serves_panel` allows. */
 static int branch_panels(hs_bulk *J, int r, double t, double y, double target)
 {
-    double end = J->x0[r], base = ldexp(1, (int)floor(log2(fmin(0.5, 0.5 / widest(&J->pair, r))))), half;
-    double n = ceil((end + J->left) / (2 * base)), from = end - 2 * n * base;
+    double end = J->x0[r], least = ldexp(1, (int)floor(log2(fmin(0.5, 0.5 / widest(&J->pair, r))))), half;
+    double n = ceil(end + J->left), from = end - n;
     if (!(n <= HS_BULK_PANELS)) return HS_TOO_MANY_NODES;
     J->start[r] = from;
     for (; from < end; from += 2 * half) {
-        half = base;
-        while (y > 0 && half > base / 64 &&
-               (fmod(end - from, 2 * half) != 0 || panel_upper(J, r, from + half, half, t, y) > -target))
+        half = 0.5;
+        while (half > (y > 0 ? least / 64 : least) &&
+               (fmod(end - from, 2 * half) != 0 || !serves_panel(J, r, from + half, half, t, y, target)))
             half *= 0.5;
         if (J->panels == HS_BULK_PANELS) return HS_TOO_MANY_NODES;
         J->mid[J->panels] = from + half;
@@ -282,36 +315,39 @@ static void fill_bulk(hs_bulk *J)
     }
 }
 
+/* Panels of a branch from x to `last`, as wide as `serves_panel` allows. */
+static int cell_panels(hs_bulk *J, int r, double x, double last, double t, double y)
+{
+    double least = fmin(0.5, 0.5 / widest(&J->pair, r)), half;
+    for (; x < last; x += 2 * half) {
+        for (half = fmin(0.5, 0.5 * (last - x)); half > (y > 0 ? least / 64 : least); half *= 0.5) {
+            hs_bulk_loss at = hs_bulk_loss_at(J, r, x + half);
+            double own = log(J->pair.w[r]) + (1 + t) * at.l1 - t * at.l2 - 0.5 * pow(x + half, 2);
+            if (serves_panel(J, r, x + half, half, t, y, 34 - own)) break;
+        }
+        if (J->panels == HS_BULK_PANELS) return HS_TOO_MANY_NODES;
+        if (last - x - 2 * half < 1e-6 * half) half = 0.5 * (last - x);
+        J->mid[J->panels] = x + half;
+        J->half[J->panels++] = half;
+    }
+    return HS_OK;
+}
+
 /* Panels and nodes of the outcomes of every branch from its place to the loss `end`, for frequencies up to y at the
  * tilt t. Their ends are known to u, which the errors of the nodes cover. */
 int hs_bulk_cell(hs_bulk *J, const double *from, double end, double t, double y)
 {
-    int64_t p;
-    int r;
+    int r, st;
     J->cell = 1;
     for (J->panels = 0, r = 0; r < J->pair.branches; r++) {
-        double x = from[r], last, n, half;
+        double x = from[r], last;
         J->first[r] = J->panels;
         J->first[r + 1] = J->panels;
         J->x0[r] = J->cut[r] = x;
         if (!(x < HUGE_VAL) || !((last = hs_bulk_place(J, r, end)) > x)) continue;
         J->x0[r] = J->cut[r] = last;
-        for (n = ceil((last - x) / fmin(1, 1 / widest(&J->pair, r)));; n *= 2) {
-            half = 0.5 * (last - x) / n;
-            if (!(J->first[r] + n <= HS_BULK_PANELS)) return HS_TOO_MANY_NODES;
-            for (p = 0; p < (int64_t)n; p++) {
-                J->mid[J->first[r] + p] = x + half * (double)(2 * p + 1);
-                J->half[J->first[r] + p] = half;
-            }
-            for (p = 0; y > 0 && p < (int64_t)n; p++) {
-                double mid = J->mid[J->first[r] + p];
-                hs_bulk_loss at = hs_bulk_loss_at(J, r, mid);
-                double own = log(J->pair.w[r]) + (1 + t) * at.l1 - t * at.l2 - 0.5 * mid * mid;
-                if (panel_upper(J, r, mid, half, t, y) > own - 34) break;
-            }
-            if (!(y > 0) || p == (int64_t)n) break;
-        }
-        J->panels = J->first[r + 1] = J->first[r] + (int64_t)n;
+        if ((st = cell_panels(J, r, x, last, t, y))) return st;
+        J->first[r + 1] = J->panels;
     }
     if (!J->panels) return HS_OUT_OF_RANGE;
     fill_bulk(J);
@@ -361,16 +397,13 @@ int hs_bulk_cut(hs_bulk *J, double l, double t, double y)
 
 /* A bound of |e^E - 1 - (1+t) U1 + t U2| on an ellipse: the remainder of second order along 1 + lambda U_i, or term by
  * term; *power: of |e^E| [theory: small.bulk]. */
-static double bulk_remainder(double q, double t, const ellipse *e, double *power)
+static double bulk_remainder(double t, const ellipse *e, double *power)
 {
-    double a = 1 + t, top = fmax(0, log1p(q * expm1(e->v1r))), whole, part;
-    double U1, U2, n, d;
-    U1 = q * (fmax(fabs(expm1(e->v1l)), fabs(expm1(e->v1r))) + exp(e->v1r) * e->beta1);
-    U2 = q * (fmax(fabs(expm1(e->v2l)), fabs(expm1(e->v2r))) + exp(e->v2r) * e->beta2);
-    n = fmin(0, log1p(q * (exp(e->v1l) * cos(e->beta1) - 1)));
-    d = log1p(q * (exp(e->v2l) * cos(e->beta2) - 1));
+    double a = 1 + t, top = fmax(0, e->up.top), n = fmin(0, e->up.low), d = e->down.low;
+    double U1 = e->up.U, U2 = e->down.U, whole, part;
     *power = exp(a * top - t * d);
     whole = *power + 1 + a * U1 + t * U2;
+    if (!(e->up.path && e->down.path)) return whole;
     d = fmin(0, d);
     part = 0.5 * a * t * U1 * U1 * exp((a - 2) * (a >= 2 ? top : n) - t * d);
     part += a * t * U1 * U2 * exp(t * top - (t + 1) * d) + 0.5 * t * (t + 1) * U2 * U2 * exp(a * top - (t + 2) * d);
@@ -382,19 +415,21 @@ static double bulk_remainder(double q, double t, const ellipse *e, double *power
 static double panel_moments(const hs_bulk *J, int r, double x, double half, double rho, double t, int order,
                             double *out)
 {
-    double q = J->pair.q[r], a = 1 + t, low = log1p(-q);
-    double U, top, L;
-    double w, power, second;
+    double a = 1 + t, low = log1p(-J->pair.q[r]), U, top;
+    double L, w, power, second;
     ellipse e;
     int n;
     if (!ellipse_of(J, r, x, half, rho, &e)) return HUGE_VAL;
     w = exp(log_rule(J, r, half, rho, &e));
-    second = w * bulk_remainder(q, t, &e, &power);
+    second = w * bulk_remainder(t, &e, &power);
     if (!order) return second;
-    U = q * (fmax(fabs(expm1(e.v1l)), fabs(expm1(e.v1r))) + exp(e.v1r) * e.beta1);
-    top = fmax(0, log1p(q * expm1(e.v1r)));
-    L = fmin(U / (1 - q), fmax(-low, top) + e.beta1);
-    out[1] += w * 0.5 * U * U * exp((a - 2) * (a >= 2 ? top : low)) * (a * (a - 1) * L + 2 * a - 1);
+    U = e.up.U;
+    top = fmax(0, e.up.top);
+    low = fmin(low, e.up.low);
+    L = fmax(-low, top) + e.up.turn;
+    if (e.up.path) L = fmin(U * exp(-low), L);
+    power = exp((a - 2) * (a >= 2 ? top : low)) * (a * (a - 1) * L + 2 * a - 1);
+    out[1] += w * (e.up.path ? 0.5 * U * U * power : exp(a * top) * L + U);
     for (power = w * exp(a * top) * L, n = 2; n <= order; n++) out[n] += power *= L;
     return second;
 }
@@ -531,4 +566,96 @@ double hs_bulk_fall_upper(const hs_bulk *J, double s, double least, double *den)
     }
     *den *= 1 + SLACK;
     return log(sum) + 1e-11;
+}
+
+/* The tilt up to which exponents stay doubles. */
+double hs_bulk_top_tilt(const hs_bulk *J) { return (599 - J->n0) / J->l0; }
+
+/* log B and its derivatives, as an estimate; false where it says nothing. */
+HS_CLONES int hs_bulk_estimate(const hs_bulk *J, double t, double *out)
+{
+    double s0 = 0, s1 = 0, s2 = 0;
+    double scale = exp(J->log_unit), p = scale * J->p + J->out_p, u = scale * J->u + J->out_u, B;
+    const double *c = J->columns;
+    int64_t j, n = J->panels * J->per;
+    if (!(t < hs_bulk_top_tilt(J))) return 0;
+    for (j = 0; j < n; j++, c += COLUMNS) {
+        double w = c[0], L = c[2], E = c[1] + t * L, e = hs_exp(E);
+        double near = E < 0.1 && E > -0.1 ? 1 : 0;
+        double h = near != 0 ? hs_expm1mx_small(near != 0 ? E : 0) : e - 1 - E;
+        s0 += w * (h + c[3] + t * c[4]);
+        s1 += w * (L * (h + E) + c[4]);
+        s2 += w * e * L * L;
+    }
+    s0 -= p + t * u;
+    B = 1 + s0;
+    if (!(B > 0.1 && B < 1e250)) return 0;
+    out[0] = log1p(s0);
+    out[1] = (s1 - u) / B;
+    out[2] = s2 / B - out[1] * out[1];
+    return 1;
+}
+
+/* The same of the mass of a cell. */
+void hs_bulk_cell_estimate(const hs_bulk *G, double t, double *out)
+{
+    double s0 = 0, s1 = 0, s2 = 0;
+    const double *c = G->columns;
+    int64_t j, n = G->panels * G->per;
+    for (j = 0; j < n; j++, c += COLUMNS) {
+        double e = c[0] * hs_exp(c[1] - G->n0 + t * (c[2] - G->l0));
+        s0 += e;
+        s1 += e * c[2];
+        s2 += e * c[2] * c[2];
+    }
+    out[0] = log(s0) + G->n0 + t * G->l0;
+    out[1] = s1 / s0;
+    out[2] = s2 / s0 - out[1] * out[1];
+}
+
+/* log of the mass of the cell under num tilted by t, with its error: positive terms [theory: small.bulk-line]. */
+double hs_bulk_cell_at(const hs_bulk *G, double t, double *err)
+{
+    double sum = 0, off = 0, top = G->n0 + t * G->l0;
+    const double *c = G->columns;
+    int64_t j, n = G->panels * G->per;
+    for (j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
+        double e = c[0] * exp(c[1] - G->n0 + t * (c[2] - G->l0)), x = c[7], l2 = fabs(c[1] - c[2]);
+        double slip =
+            6 * x * x + 8 * fabs(x) + 30 + G->pair.w_err + 8 * (fabs(c[1]) + G->n0 + t * (fabs(c[2]) + G->l0));
+        sum += e;
+        off += e * (HS_U * (slip + (1 + t) * 2 * fabs(c[1]) + 3 * t * l2) + (1 + t) * c[5] + t * c[6]);
+    }
+    *err = off / sum + HS_U * (double)(n + 8) + hs_bulk_phase_upper(G, t, 0) * exp(-top) / sum;
+    *err = *err < 0.1 ? 1.2 * *err + 4 * HS_U * (fabs(log(sum)) + top) : HUGE_VAL;
+    return log(sum) + top;
+}
+
+/* phi - 1 at the nodes from the panels' own tilted masses, which sum to 1; a bound of its rounding over y
+ * [theory: rounding.phi, rounding.nodes]. */
+double hs_bulk_nodes(const hs_bulk *J, double t, double dy, int64_t N, double *grid, double *re, double *im)
+{
+    double total = 0, own = 0, size = 0;
+    double mean = 0;
+    const double *c = J->columns;
+    int64_t j, n = J->panels * J->per;
+    hs_grid G = {.first = 0, .n = (int)(n + 7) / 8 * 8, .r = grid};
+    G.last = G.n;
+    G.l = G.r + HS_JUMPS_NODES + 8;
+    G.er = G.l + HS_JUMPS_NODES + 8;
+    for (j = 0; j < n; j++, c += HS_BULK_COLUMNS) total += G.r[j] = c[0] * exp(c[1] - J->n0 + t * (c[2] - J->l0));
+    for (c = J->columns, j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
+        double x = c[7], L = c[2], l2 = fabs(c[1] - L), e;
+        double dL = c[5] + c[6] + 3 * HS_U * (fabs(c[1]) + l2);
+        e = HS_U * (6 * x * x + 8 * fabs(x) + 30 + J->pair.w_err + 8 * (fabs(c[1]) + J->n0 + t * (fabs(L) + J->l0)));
+        e += (1 + t) * (c[5] + 2 * HS_U * fabs(c[1])) + t * (c[6] + 3 * HS_U * l2);
+        G.r[j] /= total;
+        G.l[j] = L;
+        own += G.r[j] * (dL + fabs(L) * e);
+        size += G.r[j] * fabs(L);
+        mean += G.r[j] * e;
+    }
+    for (; j < G.n; j++) G.r[j] = G.l[j] = 0;
+    hs_grid_nodes(&G, dy, N, re, im);
+    return 1.01 * (own + size * (mean + HS_U * (52 + 0.25 * (double)n + 274 + 2 * fmin(32, (double)N / 17))));
 }

@@ -24,9 +24,9 @@
  * What it does not do: several distinct steps; several jumps apart from the bulk.
  */
 #include "law/bulk.h"
-#include "line/root.h"
+#include "line/counts.h"
+#include "line/part.h"
 #include "line/saddle.h"
-#include "line/sum.h"
 #include "tuning.h"
 
 #define SLACK 1e-8 /* relative, of bounds that only widen: their exponents are known to 1e-12 of their size */
@@ -40,20 +40,15 @@
 #define NEAR 5.0        /* deviations of the bulk that the cell about eps spans to either side */
 #define ENOUGH 1e-8     /* relative width of delta from which no jumps are taken apart */
 #define SMALL 7.0       /* the same of a part whose line fails */
+#define COUNTED 0.5     /* sensitivity/sigma from which jumps are counted */
 #define PAIRS 18.0      /* the same of two jumps */
 #define MARGIN 23.0     /* nats below delta that jumps beyond a cut may weigh */
-
-typedef struct { /* one line: no jump, or one in a cell of losses */
-    double c, dy, P, s_left;
-    double s_right, log_tail, K[3], err[3];
-    hs_nodes F;
-} line_part;
 
 typedef struct {
     hs_bulk J, G;  /* G: panels of the cell of losses in which one step jumps */
     double copies; /* steps in the bulk: all, or all but the one that jumps */
     int jump, parts;
-    line_part part[PARTS];
+    hs_line_part part[PARTS];
     int far; /* whether jumps from the places cell_from on, of the loss far_loss and more, are taken by parity */
     double far_loss, far_tilt, far_log, far_den; /* with Chernoff's bound of how the others bring them back */
     double cell_from[HS_BRANCHES], cell_end;     /* places where the cell begins, the loss at its end */
@@ -76,53 +71,21 @@ typedef struct {
     hs_nodes F;
 } bulk_line;
 
-/* The tilt up to which exponents stay doubles. */
-static double top_tilt(const hs_bulk *J) { return (599 - J->n0) / J->l0; }
-
-/* e^E of the nodes of a cell over that of its largest loss, summed with L and L^2. */
-static void cell_sums(const hs_bulk *G, double t, double *s0, double *s1, double *s2)
-{
-    const double *c = G->columns;
-    int64_t j, n = G->panels * G->per;
-    for (*s0 = *s1 = *s2 = 0, j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
-        double e = c[0] * hs_exp(c[1] - G->n0 + t * (c[2] - G->l0));
-        *s0 += e;
-        *s1 += e * c[2];
-        *s2 += e * c[2] * c[2];
-    }
-}
-
 /* K and its derivatives, as an estimate. */
-HS_CLONES static hs_cgf cgf(void *self, double t)
+static hs_cgf cgf(void *self, double t)
 {
     const bulk_line *A = (const bulk_line *)self;
-    const hs_bulk *J = &A->J;
-    double s0 = 0, s1 = 0, s2 = 0;
-    double scale = exp(J->log_unit), p = scale * J->p + J->out_p, u = scale * J->u + J->out_u, B;
-    const double *c = J->columns;
-    int64_t j, n = J->panels * J->per;
+    double one[3];
     hs_cgf out = {HUGE_VAL, HUGE_VAL, HUGE_VAL};
-    if (!(t < top_tilt(J))) return out;
-    for (j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
-        double w = c[0], L = c[2], E = c[1] + t * L, e = hs_exp(E);
-        double near = E < 0.1 && E > -0.1 ? 1 : 0;
-        double h = near != 0 ? hs_expm1mx_small(near != 0 ? E : 0) : e - 1 - E;
-        s0 += w * (h + c[3] + t * c[4]);
-        s1 += w * (L * (h + E) + c[4]);
-        s2 += w * e * L * L;
-    }
-    s0 -= p + t * u;
-    B = 1 + s0;
-    if (!(B > 0.1 && B < 1e250)) return out;
-    out.K1 = (s1 - u) / B;
-    out.K2 = A->copies * (s2 / B - out.K1 * out.K1);
-    out.K1 *= A->copies;
-    out.K = A->copies * log1p(s0);
+    if (!hs_bulk_estimate(&A->J, t, one)) return out;
+    out.K = A->copies * one[0];
+    out.K1 = A->copies * one[1];
+    out.K2 = A->copies * one[2];
     if (!A->jump) return out;
-    cell_sums(&A->G, t, &s0, &s1, &s2);
-    out.K += log(J->k) + log(s0) + A->G.n0 + t * A->G.l0;
-    out.K1 += s1 / s0;
-    out.K2 += s2 / s0 - s1 / s0 * (s1 / s0);
+    hs_bulk_cell_estimate(&A->G, t, one);
+    out.K += log(A->J.k) + one[0];
+    out.K1 += one[1];
+    out.K2 += one[2];
     return out;
 }
 
@@ -303,7 +266,7 @@ static int seek_saddle(bulk_line *A, double eps, double *K)
 {
     hs_saddle_search f = {cgf, A, 1, eps, 0.005, -HUGE_VAL, 0};
     hs_tilt at = {.t = A->c};
-    f.top = top_tilt(&A->J);
+    f.top = hs_bulk_top_tilt(&A->J);
     if (!(at.t > 0 && at.t < f.top)) at.t = 0.1 * f.top;
     if (hs_saddle_find(&f, &at)) return HS_NO_SADDLE;
     A->c = hs_short_tilt(at.t);
@@ -366,39 +329,10 @@ static void add_bulk_nodes(bulk_line *A, double k, double slope, double quad, in
     }
 }
 
-/* phi - 1 at the nodes from the panels' own tilted masses, which sum to 1; a bound of its rounding over y
- * [theory: rounding.phi, rounding.nodes]. */
-static double transform_nodes(bulk_line *A, const hs_bulk *J)
-{
-    double t = A->c, total = 0, own = 0, size = 0;
-    double mean = 0;
-    const double *c = J->columns;
-    int64_t j, n = J->panels * J->per;
-    hs_grid G = {.first = 0, .n = (int)(n + 7) / 8 * 8, .r = A->grid};
-    G.last = G.n;
-    G.l = G.r + HS_JUMPS_NODES + 8;
-    G.er = G.l + HS_JUMPS_NODES + 8;
-    for (j = 0; j < n; j++, c += HS_BULK_COLUMNS) total += G.r[j] = c[0] * exp(c[1] - J->n0 + t * (c[2] - J->l0));
-    for (c = J->columns, j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
-        double x = c[7], L = c[2], l2 = fabs(c[1] - L), e;
-        double dL = c[5] + c[6] + 3 * HS_U * (fabs(c[1]) + l2);
-        e = HS_U * (6 * x * x + 8 * fabs(x) + 30 + J->pair.w_err + 8 * (fabs(c[1]) + J->n0 + t * (fabs(L) + J->l0)));
-        e += (1 + t) * (c[5] + 2 * HS_U * fabs(c[1])) + t * (c[6] + 3 * HS_U * l2);
-        G.r[j] /= total;
-        G.l[j] = L;
-        own += G.r[j] * (dL + fabs(L) * e);
-        size += G.r[j] * fabs(L);
-        mean += G.r[j] * e;
-    }
-    for (; j < G.n; j++) G.r[j] = G.l[j] = 0;
-    hs_grid_nodes(&G, A->dy, A->N, A->F.a, A->F.b);
-    return 1.01 * (own + size * (mean + HS_U * (52 + 0.25 * (double)n + 274 + 2 * fmin(32, (double)A->N / 17))));
-}
-
 /* k log phi of a law known to e^log_m, its errors by quarters of the frequencies [theory: small.bulk-line]. */
 static int visit_bulk(bulk_line *A, const hs_bulk *J, double k, double log_m)
 {
-    double slope = transform_nodes(A, J);
+    double slope = hs_bulk_nodes(J, A->c, A->dy, A->N, A->grid, A->F.a, A->F.b);
     int64_t from = 0, to;
     int i;
     for (i = 1; i <= 4; i++, from = to) {
@@ -408,24 +342,6 @@ static int visit_bulk(bulk_line *A, const hs_bulk *J, double k, double log_m)
         add_bulk_nodes(A, k, slope, 2.25 * bound, from, to);
     }
     return HS_OK;
-}
-
-/* log of the mass of the cell under num tilted by t, with its error: positive terms [theory: small.bulk-line]. */
-static double jump_at(const hs_bulk *G, double t, double *err)
-{
-    double sum = 0, off = 0, top = G->n0 + t * G->l0;
-    const double *c = G->columns;
-    int64_t j, n = G->panels * G->per;
-    for (j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
-        double e = c[0] * exp(c[1] - G->n0 + t * (c[2] - G->l0)), x = c[7], l2 = fabs(c[1] - c[2]);
-        double slip =
-            6 * x * x + 8 * fabs(x) + 30 + G->pair.w_err + 8 * (fabs(c[1]) + G->n0 + t * (fabs(c[2]) + G->l0));
-        sum += e;
-        off += e * (HS_U * (slip + (1 + t) * 2 * fabs(c[1]) + 3 * t * l2) + (1 + t) * c[5] + t * c[6]);
-    }
-    *err = off / sum + HS_U * (double)(n + 8) + hs_bulk_phase_upper(G, t, 0) * exp(-top) / sum;
-    *err = *err < 0.1 ? 1.2 * *err + 4 * HS_U * (fabs(log(sum)) + top) : HUGE_VAL;
-    return log(sum) + top;
 }
 
 /* K of the whole line at three tilts with its error, from the bulk, left in T at the line's own tilt, and the cell. */
@@ -438,7 +354,7 @@ static int bulk_line_values(bulk_line *A, const double *tilt, hs_bulk_tilted *T)
         A->K[i] = A->copies * T->log_b;
         A->err[i] = A->copies * T->err + 4 * HS_U * fabs(A->K[i]);
         if (!A->jump) continue;
-        A->K[i] += log(A->J.k) + jump_at(&A->G, tilt[i], &off);
+        A->K[i] += log(A->J.k) + hs_bulk_cell_at(&A->G, tilt[i], &off);
         A->err[i] += off + 4 * HS_U * (fabs(A->K[i]) + log(A->J.k));
     }
     return HS_OK;
@@ -460,8 +376,8 @@ static void bulk_line_rows(bulk_line *A)
 /* Puts the line behind the parts before it. */
 static void keep_part(bulk_line *A)
 {
-    line_part *part = &A->part[A->parts++];
-    *part = (line_part){.c = A->c, .dy = A->dy, .P = A->P, .s_left = A->s_left, .s_right = A->s_right, .F = A->F};
+    hs_line_part *part = &A->part[A->parts++];
+    *part = (hs_line_part){.c = A->c, .dy = A->dy, .P = A->P, .s_left = A->s_left, .s_right = A->s_right, .F = A->F};
     part->log_tail = A->log_tail;
     memcpy(part->K, A->K, sizeof A->K);
     memcpy(part->err, A->err, sizeof A->err);
@@ -498,7 +414,7 @@ static int prepare_bulk_line(bulk_line *A)
     A->log_tail = -bulk_decay_lower(A, Y) - log(HS_PI * Y) + log1p(A->dy / Y) + 1e-9;
     bulk_line_rows(A);
     if (A->jump) {
-        double log_g = jump_at(&A->G, A->c, &off);
+        double log_g = hs_bulk_cell_at(&A->G, A->c, &off);
         if ((st = visit_bulk(A, &A->G, 1, log_g - off))) return st;
     }
     i = A->jump;
@@ -521,33 +437,6 @@ static int bound_part(bulk_line *A)
     A->N = -1;
     keep_part(A);
     return HS_OK;
-}
-
-/* The sum of one line at eps, as in contour.c. */
-static void part_at(const line_part *A, double eps, hs_value *v)
-{
-    double unit = A->dy / (2 * HS_PI), sum, der, whole = 2 * HS_U * (fabs(A->K[0]) + fabs(A->c * eps)) + A->err[0];
-    double part, d, e;
-    memset(v, 0, sizeof(*v));
-    if (A->F.N < 0) { /* [theory: line.chernoff] */
-        v->log_scale = A->K[0] + A->err[0] - A->c * eps + hs_payoff(A->c);
-        v->upper = 1 + SLACK * (1 + fabs(v->log_scale) + fabs(A->c * eps));
-        return;
-    }
-    hs_nodes_sum(&A->F, eps, &sum, &der);
-    v->log_scale = A->K[0] - A->c * eps;
-    v->value = unit * sum;
-    v->slope = unit * der;
-    v->inner = unit * A->F.inner;
-    v->truncation = exp(A->log_tail);
-    v->rounding = unit * A->F.rounding + expm1(whole) * (fabs(v->value) + v->inner + v->truncation);
-    part = 8 * HS_U * (fabs(A->K[0]) + fabs(A->K[1]) + fabs(A->K[2]) + (2 * A->s_right + A->c) * (eps + A->P));
-    d = A->s_right - A->c;
-    e = part + (A->K[1] + A->err[1] - A->K[0]) - d * eps + hs_payoff(A->s_right) - d * A->P;
-    v->alias_right = exp(e) / -expm1(-d * A->P) * (1 + 1e-9); /* [theory: line.aliases] */
-    d = A->c - A->s_left;
-    e = part + (A->K[2] + A->err[2] - A->K[0]) + d * eps + hs_payoff(A->s_left) - d * A->P;
-    v->alias_left = exp(e) / -expm1(-d * A->P) * (1 + 1e-9);
 }
 
 /* Upper bound of the log of what far jumps add to their parity form: e^eps times the chance under den that the others
@@ -585,7 +474,7 @@ static void bulk_line_at(const void *prepared, double eps, hs_value *v)
     memset(v, 0, sizeof(*v));
     v->log_scale = -HUGE_VAL;
     for (i = 0; i < all; i++) {
-        if (i < A->parts) part_at(&A->part[i], eps, &one[i]);
+        if (i < A->parts) hs_line_part_at(&A->part[i], eps, &one[i]);
         else far_at(A, eps, &one[i]);
         e = one[i].log_scale + log(fmax(fmax(one[i].value, one[i].upper), 1e-300));
         if (e > v->log_scale) v->log_scale = e;
@@ -697,7 +586,7 @@ static double about(bulk_line *A, double log_delta)
         hs_saddle_search f = {cgf, A, 0, log_delta, 0.3, -HUGE_VAL, 0};
         hs_tilt at;
         if (hs_bulk_cut(J, e, 0, 0)) break;
-        f.top = top_tilt(J);
+        f.top = hs_bulk_top_tilt(J);
         at.t = A->c > 0 && A->c < f.top ? A->c : 0.1 * f.top;
         if (hs_saddle_find(&f, &at)) at.eps = 0.5 * e;
         else A->c = at.t;
@@ -856,7 +745,11 @@ static int best_line(bulk_line *A, double eps, double log_delta)
     return prepare_bulk_line(A);
 }
 
-int64_t hs_bulk_line_work(void) { return 2 * HS_BULK_WORK + HS_GRID_WORK + 4 * CELLS + 6 * (HS_BULK_NODES + 1); }
+int64_t hs_bulk_line_work(void)
+{
+    int64_t own = 2 * HS_BULK_WORK + HS_GRID_WORK + 4 * CELLS + 6 * (HS_BULK_NODES + 1), counts = hs_counts_work();
+    return own > counts ? own : counts;
+}
 
 static int open_bulk_line(bulk_line *A, const hs_pair *pair, double k, const hs_rule *rule, double *work,
                           int64_t n_work)
@@ -876,13 +769,18 @@ static int open_bulk_line(bulk_line *A, const hs_pair *pair, double k, const hs_
     return HS_OK;
 }
 
+/* Whether jumps may be so much larger than the bulk that their number tells them apart. */
+static int several_jumps(const hs_pair *pair)
+{ return pair->branches == 1 && pair->down[0] == 0 && pair->up[0] > COUNTED; }
+
 int hs_bulk_line_delta(const hs_pair *pair, double k, double eps, const hs_rule *rule, double *work, int64_t n_work,
                        hs_point *out)
 {
     bulk_line A;
     hs_value v;
-    int st = open_bulk_line(&A, pair, k, rule, work, n_work);
-    if (st) return st;
+    int st;
+    if (several_jumps(pair) && !hs_counts_delta(pair->up[0], pair->q[0], k, eps, rule, work, n_work, out)) return HS_OK;
+    if ((st = open_bulk_line(&A, pair, k, rule, work, n_work))) return st;
     if (!(eps > 0 && eps < 1e4)) return HS_OUT_OF_RANGE;
     if ((st = best_line(&A, eps, NAN))) return st;
     bulk_line_at(&A, eps, &v);
@@ -921,6 +819,9 @@ int hs_bulk_line_eps(const hs_pair *pair, double k, double log_delta, const hs_r
                      hs_crossing *out)
 {
     bulk_line A;
-    int st = open_bulk_line(&A, pair, k, rule, work, n_work);
+    int st;
+    if (several_jumps(pair) && !hs_counts_eps(pair->up[0], pair->q[0], k, log_delta, rule, work, n_work, out))
+        return HS_OK;
+    st = open_bulk_line(&A, pair, k, rule, work, n_work);
     return st ? st : root_from(&A, about(&A, log_delta), log_delta, out);
 }

@@ -1,0 +1,41 @@
+/* part.c - the sum of a line through part of the law of a run.
+ *
+ * Symbols. c, dy, P, K, s_left, s_right as in contour.c; lf(t) = t log t - (1+t) log1p t.
+ *
+ * Formula. T = dy/(2 pi) e^{K(c) - c eps} sum f_n is the curve of a positive measure and its aliases, all >= 0 for
+ *   s_left >= 0 [theory: line.aliasing, line.known-aliases]. Without nodes: Chernoff's bound [theory: line.chernoff].
+ *
+ * Error terms: as in contour.c. Both aliases only lower the lower end.
+ *
+ * What it does not do: tilts below 0.
+ */
+#include "line/part.h"
+#include "line/saddle.h"
+
+#define SLACK 1e-8 /* relative, of bounds that only widen: their exponents are known to 1e-12 of their size */
+
+void hs_line_part_at(const hs_line_part *A, double eps, hs_value *v)
+{
+    double unit = A->dy / (2 * HS_PI), sum, der, whole = 2 * HS_U * (fabs(A->K[0]) + fabs(A->c * eps)) + A->err[0];
+    double part, d, e;
+    memset(v, 0, sizeof(*v));
+    if (A->F.N < 0) { /* [theory: line.chernoff] */
+        v->log_scale = A->K[0] + A->err[0] - A->c * eps + hs_payoff(A->c);
+        v->upper = 1 + SLACK * (1 + fabs(v->log_scale) + fabs(A->c * eps));
+        return;
+    }
+    hs_nodes_sum(&A->F, eps, &sum, &der);
+    v->log_scale = A->K[0] - A->c * eps;
+    v->value = unit * sum;
+    v->slope = unit * der;
+    v->inner = unit * A->F.inner;
+    v->truncation = exp(A->log_tail);
+    v->rounding = unit * A->F.rounding + expm1(whole) * (fabs(v->value) + v->inner + v->truncation);
+    part = 8 * HS_U * (fabs(A->K[0]) + fabs(A->K[1]) + fabs(A->K[2]) + (2 * A->s_right + A->c) * (eps + A->P));
+    d = A->s_right - A->c;
+    e = part + (A->K[1] + A->err[1] - A->K[0]) - d * eps + hs_payoff(A->s_right) - d * A->P;
+    v->alias_right = exp(e) / -expm1(-d * A->P) * (1 + 1e-9); /* [theory: line.aliases] */
+    d = A->c - A->s_left;
+    e = part + (A->K[2] + A->err[2] - A->K[0]) + d * eps + hs_payoff(A->s_left) - d * A->P;
+    v->alias_left = exp(e) / -expm1(-d * A->P) * (1 + 1e-9);
+}
