@@ -164,9 +164,10 @@ typedef struct {
  * small.bulk, small.bulk-apart]. */
 static int side_of(bulk_side *s, double q, double beta)
 {
-    double ev = q * exp(s->vr), el = q * exp(s->vl);
+    double ev = q * exp(fmin(s->vr, 700)), el = q * exp(fmin(s->vl, 700));
+    if (s->vr > 700 && s->vl < 600) return 0;
     s->U = q * fmax(fabs(expm1(s->vl)), fabs(expm1(s->vr))) + ev * fmin(beta, 2);
-    s->top = log1p(q * expm1(s->vr));
+    s->top = s->vr < 600 ? log1p(q * expm1(s->vr)) : s->vr + log(q) + 1e-12 * s->vr;
     s->path = 1;
     if (beta <= 1) {
         s->low = log1p(q * (exp(s->vl) * cos(beta) - 1));
@@ -175,7 +176,7 @@ static int side_of(bulk_side *s, double q, double beta)
         s->low = log1p(-q - ev);
         s->turn = asin(ev / (1 - q)) * (1 + 1e-12);
     } else if (el >= 4 * (1 - q)) {
-        s->low = log(el - (1 - q));
+        s->low = s->vl < 600 ? log(el - (1 - q)) : s->vl + log(q) - 1e-12 * s->vl;
         s->turn = (beta + asin((1 - q) / el)) * (1 + 1e-12);
         s->path = 0;
     } else return 0;
@@ -192,7 +193,7 @@ static int ellipse_of(const hs_bulk *J, int r, double x, double half, double rho
     e->up.vr = up * (x + e->R) - 0.5 * up * up;
     e->down.vl = -d * (x + e->R) - 0.5 * d * d;
     e->down.vr = -d * (x - e->R) - 0.5 * d * d;
-    return e->up.vr < 650 && e->down.vr < 650 && side_of(&e->up, q, up * e->b) && side_of(&e->down, q, d * e->b);
+    return side_of(&e->up, q, up * e->b) && side_of(&e->down, q, d * e->b);
 }
 
 /* Log of the rule's own factor and of w on the ellipse. */
@@ -238,15 +239,22 @@ double hs_bulk_outside_upper(const hs_bulk *J, double t)
     return sum * (1 + SLACK);
 }
 
-/* An upper bound of the error of the sum over all panels of w e^{E + iy'L}, |y'| <= y, and of what lies beyond them. */
-double hs_bulk_phase_upper(const hs_bulk *J, double t, double y)
+/* An upper bound of the log of the error of the sum over all panels of w e^{E + iy'L}, |y'| <= y, and of what lies
+ * beyond them. */
+double hs_bulk_log_phase_upper(const hs_bulk *J, double t, double y)
 {
-    double sum = hs_bulk_outside_upper(J, t);
+    double most = log(hs_bulk_outside_upper(J, t)), sum = most > -HUGE_VAL ? 1 : 0;
     int64_t p;
     int r;
     for (r = 0; r < J->pair.branches; r++)
-        for (p = J->first[r]; p < J->first[r + 1]; p++) sum += exp(panel_upper(J, r, J->mid[p], J->half[p], t, y));
-    return sum * (1 + SLACK);
+        for (p = J->first[r]; p < J->first[r + 1]; p++) {
+            double one = panel_upper(J, r, J->mid[p], J->half[p], t, y);
+            if (one > most) {
+                sum = sum * exp(most - one) + 1;
+                most = one;
+            } else sum += exp(one - most);
+        }
+    return most + log(sum) + SLACK;
 }
 
 /* Whether a panel is short enough: its least ellipse stays away from branch points, e^{tL} does not leap on it, and
@@ -256,7 +264,7 @@ static int serves_panel(const hs_bulk *J, int r, double mid, double half, double
     double plain = fmin(0.5, 0.5 / widest(&J->pair, r));
     ellipse e;
     if (!ellipse_of(J, r, mid, half, ELLIPSE[0], &e)) return 0;
-    if (half > plain && !((1 + fabs(t)) * (e.up.top - fmax(e.up.low, -1) + e.down.top - fmax(e.down.low, -1)) < 4))
+    if (half > plain && !((1 + fabs(t)) * (e.up.top - fmax(e.up.low, -1) + e.down.top - fmax(e.down.low, -1)) < 12))
         return 0;
     return !(y > 0) || panel_upper(J, r, mid, half, t, y) <= -target;
 }
@@ -289,29 +297,42 @@ static void bulk_factor(const hs_bulk *J, double m, double q, double x, double *
     *err = (q * (1 + e) * dv + (6 + J->pair.q_err) * HS_U * fabs(U)) / (1 + U);
 }
 
+/* A node at x of weight `weight`. Where `turned`, w (1 + U1) is written as the density of N(up,1) times e^{l1 - v1}, as
+ * w alone may be below all doubles. */
+static void fill_node(const hs_bulk *J, int r, double x, double weight, int turned, double *c)
+{
+    const hs_pair *pair = &J->pair;
+    double up = pair->up[r], q = pair->q[r], l2, lm2;
+    bulk_factor(J, up, q, x, &c[1], &c[3], &c[5]);
+    bulk_factor(J, pair->down[r], q, -x, &l2, &lm2, &c[6]);
+    c[2] = c[1] - l2;
+    c[4] = c[3] - lm2;
+    c[7] = x;
+    if (turned) {
+        c[1] = log(q + (1 - q) * exp(-up * x + 0.5 * up * up));
+        x -= up;
+    }
+    c[0] = pair->w[r] * weight * exp(-0.5 * x * x - HS_LOG_SQRT_2PI);
+}
+
 /* What the nodes of the panels hold, and the largest loss. */
 static void fill_bulk(hs_bulk *J)
 {
-    const hs_pair *pair = &J->pair;
-    double *c = J->columns, l2, lm2;
+    double *c = J->columns;
     int64_t p;
     int i, r;
     J->l0 = J->n0 = 0;
-    for (r = 0; r < pair->branches; r++) {
+    for (r = 0; r < J->pair.branches; r++) {
         hs_bulk_loss end = hs_bulk_loss_at(J, r, J->x0[r]);
+        int turned = 0;
         if (J->cell && J->first[r] == J->first[r + 1]) continue;
+        if (J->cell && J->pair.down[r] == 0)
+            turned = hs_bulk_loss_at(J, r, J->mid[J->first[r]] - J->half[J->first[r]]).s1 >= 0.5;
         J->l0 = fmax(J->l0, end.l1 - end.l2);
-        J->n0 = fmax(J->n0, end.l1);
+        if (!turned) J->n0 = fmax(J->n0, end.l1);
         for (p = J->first[r]; p < J->first[r + 1]; p++)
-            for (i = 0; i < J->per; i++, c += COLUMNS) {
-                double x = J->mid[p] + J->half[p] * J->node[i];
-                c[0] = pair->w[r] * J->half[p] * J->weight[i] * exp(-0.5 * x * x - HS_LOG_SQRT_2PI);
-                bulk_factor(J, pair->up[r], pair->q[r], x, &c[1], &c[3], &c[5]);
-                bulk_factor(J, pair->down[r], pair->q[r], -x, &l2, &lm2, &c[6]);
-                c[2] = c[1] - l2;
-                c[4] = c[3] - lm2;
-                c[7] = x;
-            }
+            for (i = 0; i < J->per; i++, c += COLUMNS)
+                fill_node(J, r, J->mid[p] + J->half[p] * J->node[i], J->half[p] * J->weight[i], turned, c);
     }
 }
 
@@ -525,7 +546,7 @@ int hs_bulk_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T)
            (3 * J->rel + 8 * HS_U) * scale * (J->p * (2 + t) + J->q_den) +
            (1e-12 + 4 * rel) * (J->out_p + t * fabs(J->out_u));
     T->err = 1.2 * exp(-T->log_b) * part + 8 * HS_U * fabs(T->log_b);
-    if (!(T->log_b > -0.6 && T->log_b < 600 && T->err < 0.1)) return HS_OUT_OF_RANGE;
+    if (!(T->log_b > -9 && T->log_b < 600 && T->err < 0.1)) return HS_OUT_OF_RANGE;
     return !order || set_moments(J, order, &S, lost, part, T) ? HS_OK : HS_OUT_OF_RANGE;
 }
 
@@ -589,7 +610,7 @@ HS_CLONES int hs_bulk_estimate(const hs_bulk *J, double t, double *out)
     }
     s0 -= p + t * u;
     B = 1 + s0;
-    if (!(B > 0.1 && B < 1e250)) return 0;
+    if (!(B > 1e-4 && B < 1e250)) return 0;
     out[0] = log1p(s0);
     out[1] = (s1 - u) / B;
     out[2] = s2 / B - out[1] * out[1];
@@ -626,7 +647,7 @@ double hs_bulk_cell_at(const hs_bulk *G, double t, double *err)
         sum += e;
         off += e * (HS_U * (slip + (1 + t) * 2 * fabs(c[1]) + 3 * t * l2) + (1 + t) * c[5] + t * c[6]);
     }
-    *err = off / sum + HS_U * (double)(n + 8) + hs_bulk_phase_upper(G, t, 0) * exp(-top) / sum;
+    *err = off / sum + HS_U * (double)(n + 8) + exp(hs_bulk_log_phase_upper(G, t, 0) - top) / sum;
     *err = *err < 0.1 ? 1.2 * *err + 4 * HS_U * (fabs(log(sum)) + top) : HUGE_VAL;
     return log(sum) + top;
 }

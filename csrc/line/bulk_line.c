@@ -337,7 +337,7 @@ static int visit_bulk(bulk_line *A, const hs_bulk *J, double k, double log_m)
     int i;
     for (i = 1; i <= 4; i++, from = to) {
         to = i < 4 ? A->N * i / 4 : A->N + 1;
-        double bound = hs_bulk_phase_upper(J, A->c, (double)to * A->dy) * exp(-log_m);
+        double bound = exp(hs_bulk_log_phase_upper(J, A->c, (double)to * A->dy) - log_m);
         if (!(bound < 0.1)) return HS_TOO_WIDE;
         add_bulk_nodes(A, k, slope, 2.25 * bound, from, to);
     }

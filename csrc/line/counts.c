@@ -83,10 +83,9 @@ static hs_cgf counts_cgf(void *self, double t)
     hs_cgf out = {HUGE_VAL, HUGE_VAL, HUGE_VAL};
     if (!hs_bulk_estimate(&A->J, t, b)) return out;
     hs_bulk_cell_estimate(&A->G, t, g);
-    if (!(g[0] < 600)) return out;
-    p = exp(g[0]) / (exp(b[0]) + exp(g[0]));
+    p = 1 / (1 + exp(fmin(b[0] - g[0], 700)));
     mean = (1 - p) * b[1] + p * g[1];
-    out.K = A->J.k * log1p(expm1(b[0]) + exp(g[0]));
+    out.K = A->J.k * (g[0] < 600 ? log1p(expm1(b[0]) + exp(g[0])) : hs_log_add(b[0], g[0]));
     out.K1 = A->J.k * mean;
     out.K2 = A->J.k * ((1 - p) * (b[2] + pow(b[1] - mean, 2)) + p * (g[2] + pow(g[1] - mean, 2)));
     return out;
@@ -328,8 +327,8 @@ static int visit_counts(jump_counts *A)
     slope[1] = hs_bulk_nodes(&A->G, A->c, F->dy, N, A->grid, F->a, F->b);
     for (i = 1; i <= 4; i++, from = to) {
         to = i < 4 ? N * i / 4 : N + 1;
-        lost[0] = 2.25 * hs_bulk_phase_upper(&A->J, A->c, (double)to * F->dy) * exp(A->b_err - A->b);
-        lost[1] = 2.25 * exp(log(hs_bulk_phase_upper(&A->G, A->c, (double)to * F->dy)) + A->g_err - A->g);
+        lost[0] = 2.25 * exp(hs_bulk_log_phase_upper(&A->J, A->c, (double)to * F->dy) + A->b_err - A->b);
+        lost[1] = 2.25 * exp(hs_bulk_log_phase_upper(&A->G, A->c, (double)to * F->dy) + A->g_err - A->g);
         if (!(lost[0] < 0.2 && lost[1] < 0.2)) return HS_TOO_WIDE;
         for (n = from; n < to; n++) {
             double b[4], y = (double)n * F->dy;
@@ -367,8 +366,10 @@ static int counts_upper(const jump_counts *A, double t, double *K)
     int st = hs_bulk_at(&A->J, t, 0, &T);
     if (st) return st;
     g = hs_bulk_cell_at(&A->G, t, &err);
-    if (!(err < 0.1 && g < 600)) return HS_OUT_OF_RANGE;
-    *K = A->J.k * log1p(expm1(T.log_b + T.err) * (1 + 8 * HS_U) + exp(g + err) * (1 + 1e-13));
+    if (!(err < 0.1)) return HS_OUT_OF_RANGE;
+    g += err;
+    if (g < 600) *K = A->J.k * log1p(expm1(T.log_b + T.err) * (1 + 8 * HS_U) + exp(g) * (1 + 1e-13));
+    else *K = A->J.k * hs_log_add(T.log_b + T.err, g) * (1 + 8 * HS_U);
     *K += 8 * HS_U * (fabs(*K) + A->J.k * fabs(T.log_b));
     return HS_OK;
 }
