@@ -21,6 +21,7 @@
 
 #define ELLIPSES 4
 #define SLACK 1e-8 /* relative, of bounds that only widen: their exponents are known to 1e-12 of their size */
+#define LEAP 12.0  /* nats that e^{(1+t)L} may rise on the ellipse of a panel */
 #define ORDER HS_BULK_ORDER
 #define COLUMNS HS_BULK_COLUMNS
 
@@ -261,11 +262,9 @@ double hs_bulk_log_phase_upper(const hs_bulk *J, double t, double y)
  * where y > 0 the transform at t + iy is known to e^-target. */
 static int serves_panel(const hs_bulk *J, int r, double mid, double half, double t, double y, double target)
 {
-    double plain = fmin(0.5, 0.5 / widest(&J->pair, r));
     ellipse e;
     if (!ellipse_of(J, r, mid, half, ELLIPSE[0], &e)) return 0;
-    if (half > plain && !((1 + fabs(t)) * (e.up.top - fmax(e.up.low, -1) + e.down.top - fmax(e.down.low, -1)) < 12))
-        return 0;
+    if (!((1 + fabs(t)) * (e.up.top - fmax(e.up.low, -1) + e.down.top - fmax(e.down.low, -1)) < LEAP)) return 0;
     return !(y > 0) || panel_upper(J, r, mid, half, t, y) <= -target;
 }
 
@@ -278,7 +277,7 @@ static int branch_panels(hs_bulk *J, int r, double t, double y, double target)
     J->start[r] = from;
     for (; from < end; from += 2 * half) {
         half = 0.5;
-        while (half > (y > 0 ? least / 64 : least) &&
+        while (half > least / 64 &&
                (fmod(end - from, 2 * half) != 0 || !serves_panel(J, r, from + half, half, t, y, target)))
             half *= 0.5;
         if (J->panels == HS_BULK_PANELS) return HS_TOO_MANY_NODES;
@@ -341,7 +340,7 @@ static int cell_panels(hs_bulk *J, int r, double x, double last, double t, doubl
 {
     double least = fmin(0.5, 0.5 / widest(&J->pair, r)), half;
     for (; x < last; x += 2 * half) {
-        for (half = fmin(0.5, 0.5 * (last - x)); half > (y > 0 ? least / 64 : least); half *= 0.5) {
+        for (half = fmin(0.5, 0.5 * (last - x)); half > least / 64; half *= 0.5) {
             hs_bulk_loss at = hs_bulk_loss_at(J, r, x + half);
             double own = log(J->pair.w[r]) + (1 + t) * at.l1 - t * at.l2 - 0.5 * pow(x + half, 2);
             if (serves_panel(J, r, x + half, half, t, y, 34 - own)) break;
@@ -392,10 +391,24 @@ static void masses_outside(hs_bulk *J)
     }
 }
 
+/* About log B(t), at least 0: the largest integrand. */
+static double peak(const hs_bulk *J, double t)
+{
+    double best = 0, x;
+    int r;
+    for (r = 0; t > 0 && r < J->pair.branches; r++)
+        for (x = J->x0[r]; x > 0; x -= 0.25) {
+            hs_bulk_loss at = hs_bulk_loss_at(J, r, x);
+            best = fmax(best, log(J->pair.w[r]) + (1 + t) * at.l1 - t * at.l2 - 0.5 * x * x - 1);
+        }
+    return best;
+}
+
 /* Panels and nodes up to the cut at the loss l, for tilts about t and frequencies up to y; y = 0: for small ones. A
  * branch of bounded loss whose end lies below l is not cut. */
 int hs_bulk_cut(hs_bulk *J, double l, double t, double y)
 {
+    double most;
     int r, st;
     for (r = 0; r < J->pair.branches; r++) {
         double x = hs_bulk_place(J, r, l);
@@ -406,9 +419,9 @@ int hs_bulk_cut(hs_bulk *J, double l, double t, double y)
     hs_bulk_unit(J, J->cut);
     hs_bulk_masses(J, J->cut, &J->p, &J->u, &J->q_den, &J->rel);
     if (!(J->rel < 1e-10)) return HS_TOO_MANY_NODES;
-    for (J->panels = 0, r = 0; r < J->pair.branches; r++) {
+    for (most = peak(J, t), J->panels = 0, r = 0; r < J->pair.branches; r++) {
         J->first[r] = J->panels;
-        if ((st = branch_panels(J, r, t, y, 40 + log(J->k)))) return st;
+        if ((st = branch_panels(J, r, t, y, 40 + log(J->k) - most))) return st;
         J->first[r + 1] = J->panels;
     }
     masses_outside(J);

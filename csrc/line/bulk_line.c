@@ -432,8 +432,9 @@ static int bound_part(bulk_line *A)
 {
     const double tilt[3] = {A->c, A->c, A->c};
     hs_bulk_tilted T;
-    int st = bulk_line_values(A, tilt, &T);
-    if (st) return st;
+    int st = hs_bulk_cut(&A->J, A->cut, A->c, 0);
+    if (st || (A->jump && (st = hs_bulk_cell(&A->G, A->cell_from, A->cell_end, A->c, 0)))) return st;
+    if ((st = bulk_line_values(A, tilt, &T))) return st;
     A->N = -1;
     keep_part(A);
     return HS_OK;
@@ -606,9 +607,6 @@ static int add_part(bulk_line *A, double eps, double log_delta)
     if (A->log_est < log_delta - MARGIN - 2) return bound_part(A);
     if (!(st = place_bulk_nodes(A, K))) {
         if (!(st = prepare_bulk_line(A))) return HS_OK;
-        if (A->log_est > log_delta - SMALL) return st;
-        if ((st = hs_bulk_cut(&A->J, A->cut, 0, 0))) return st;
-        if (A->jump && (st = hs_bulk_cell(&A->G, A->cell_from, A->cell_end, 0, 0))) return st;
     }
     return A->log_est > log_delta - SMALL ? st : bound_part(A);
 }
@@ -732,11 +730,12 @@ static int best_line(bulk_line *A, double eps, double log_delta)
         if (!(log_delta < 0)) log_delta = v.value > 0 ? v.log_scale + log(v.value) : A->log_est - NATS;
     } else if (A->J.k < 2) return HS_TOO_WIDE;
     if (!(log_delta < 0)) log_delta = log_worth(&A->J, eps);
-    for (i = 0; i < 2 && !with_jumps(A, eps, jump_cut(A, eps, log_delta), log_delta); i++) {
+    for (i = 0; i < 3 && !with_jumps(A, eps, jump_cut(A, eps, log_delta), log_delta); i++) {
         bulk_line_at(A, eps, &v);
         if (v.lower > 0 && v.upper / v.lower - 1 < width && (i || v.alias_right < ENOUGH * v.value)) return HS_OK;
-        if (!(v.lower > 0)) break;
-        log_delta = v.log_scale + log(v.lower);
+        if (v.lower > 0) log_delta = v.log_scale + log(v.lower);
+        else if (v.log_scale + log(v.upper) < log_delta - 0.5 * MARGIN) log_delta = v.log_scale + log(v.upper) - 3;
+        else break; /* lost; above, delta there is far below what it was taken for */
     }
     if (chosen < 0) return HS_TOO_WIDE;
     start_tilts(A);
