@@ -23,7 +23,6 @@
  * What it does not do: ADD, whose losses are bounded; several distinct steps; runs whose bulk alone matters.
  */
 #include "line/counts.h"
-#include "law/bulk.h"
 #include "line/part.h"
 #include "line/saddle.h"
 #include "tuning.h"
@@ -41,6 +40,7 @@ typedef struct {
     double eps, reach, c, b;
     double g, b_err, g_err, sd;
     double least, most, log_est;              /* J1, J2 */
+    int one;                                  /* whether one jump is apart from the line */
     double from[HS_BRANCHES], end, eta, edge; /* x_a, the loss at x_b, what both ends add to |phi| over 2/(Y m) */
     double log_over;                          /* k times the mass above x_b */
     double tilt[TILTS], log_b[TILTS], log_g[TILTS];
@@ -220,15 +220,30 @@ static double counts_decay_upper(const jump_counts *A, double Y)
     return A->least * log(F) + log(sum) + 1e-6;
 }
 
+/* How many nodes the line needs until its tail is far below e^floor; false where it has no room for them. */
+static int count_jump_nodes(jump_counts *A, double floor)
+{
+    static const double TAIL[] = {NATS, 23, 17, 12};
+    double err, over = weigh_counts(A, &err) - A->c * A->eps - floor, Y; /* what the tail may be, but for its 1/Y */
+    int i;
+    for (i = 0; i < 4; i++)
+        for (Y = 0.5 / A->sd; Y < A->part.dy * HS_COUNTS_NODES; Y *= 1.05)
+            if (counts_decay_upper(A, Y) - log(HS_PI * Y) < -over - TAIL[i]) {
+                A->part.F.N = (int64_t)ceil(Y / A->part.dy) + 1;
+                return A->part.F.N < HS_COUNTS_NODES;
+            }
+    return 0;
+}
+
 /* Tilt, bulk and cell there, numbers of jumps, period and nodes of the line for eps. */
 static int place_counts(jump_counts *A, double eps, double log_delta)
 {
     hs_saddle_search f = {counts_cgf, A, 1, eps, 0.005, -HUGE_VAL, 0};
     hs_tilt at = {.t = A->c};
     hs_bulk_tilted T;
-    double p, right, low, high, err;
-    double K;
+    double p, right, floor, err;
     int st;
+    A->one = 0;
     f.top = hs_bulk_top_tilt(&A->J) * 0.999;
     if (hs_saddle_find(&f, &at)) return HS_NO_SADDLE;
     A->c = hs_short_tilt(at.t);
@@ -241,20 +256,21 @@ static int place_counts(jump_counts *A, double eps, double log_delta)
     A->b = T.log_b;
     A->g = hs_bulk_cell_at(&A->G, A->c, &err);
     p = exp(A->g - hs_log_add(A->g, A->b));
-    if ((st = choose_counts(A, eps, A->J.k * p, fmin(at.log_est, log_delta) - MARGIN))) return st;
-    K = weigh_counts(A, &err);
-    hs_aliases S = {counts_cgf, A, A->c, eps, A->sd, fmin(at.log_est, log_delta) - NATS};
+    floor = fmin(at.log_est, log_delta);
+    if ((st = choose_counts(A, eps, A->J.k * p, floor - MARGIN))) return st;
+    hs_aliases S = {counts_cgf, A, A->c, eps, A->sd, floor - NATS};
     right = hs_alias_place(&S, 1, fmin(7 / A->sd, 0.3 * (f.top - A->c)), -HUGE_VAL, f.top, 0, &A->part.s_right);
     A->part.P = hs_alias_place(&S, -1, fmin(7 / A->sd, 0.5 * A->c), 0, HUGE_VAL, right, &A->part.s_left);
     A->part.P = fmax(A->part.P, right);
     if (!(A->part.P < 1e12 && A->part.P > 0 && A->part.s_left >= 0)) return HS_OUT_OF_RANGE;
     A->part.c = A->c;
     A->part.dy = 2 * HS_PI / A->part.P;
-    right = K - A->c * eps - fmin(at.log_est, log_delta) + NATS; /* what the tail may be, but for its 1/Y */
-    for (low = high = 0.5 / A->sd; counts_decay_upper(A, high) - log(HS_PI * high) > -right; high *= 1.05)
-        if (!(high < A->part.dy * HS_COUNTS_NODES)) return HS_TOO_MANY_NODES;
-    A->part.F.N = (int64_t)ceil(fmax(low, high) / A->part.dy) + 1;
-    return A->part.F.N < HS_COUNTS_NODES ? HS_OK : HS_TOO_MANY_NODES;
+    if (count_jump_nodes(A, floor)) return HS_OK;
+    if (A->least > 1) return HS_TOO_MANY_NODES;
+    A->one = 1;
+    A->least = 2;
+    A->most = fmin(A->J.k, fmax(A->most, 2));
+    return count_jump_nodes(A, floor) ? HS_OK : HS_TOO_MANY_NODES;
 }
 
 /* log(1 + x + iv), and bounds of its errors; false where that is lost. */
@@ -419,21 +435,47 @@ static int make_counts(jump_counts *A, double eps, double log_delta)
     counts_rows(A);
     if ((st = visit_counts(A))) return st;
     hs_nodes_freeze(&A->part.F);
-    return HS_OK;
+    return A->one ? hs_jumps_prepare(&A->J, hs_jumps_tilt(&A->J, eps)) : HS_OK;
 }
 
-/* The line, and above it what other numbers of jumps and larger losses add. */
+/* One jump, which is apart from the line, added to it [theory: small.expansion]. */
+static void add_one_jump(const jump_counts *A, double eps, hs_value *v)
+{
+    hs_value one;
+    double unit, off;
+    hs_jumps_one(&A->J, eps, &one);
+    unit = exp(one.log_scale - v->log_scale);
+    if (!(one.value > 0 && unit < HUGE_VAL)) {
+        v->upper = HUGE_VAL;
+        return;
+    }
+    off = 8 * HS_U * (2 + fabs(one.log_scale) + fabs(v->log_scale)) * unit * one.upper;
+    v->value += unit * one.value;
+    v->slope += unit * one.slope;
+    v->inner += unit * one.inner;
+    v->truncation += unit * one.truncation;
+    v->rounding += unit * one.rounding + off;
+    v->lower += fmax(0, unit * one.lower - off);
+    v->upper += unit * one.upper + off;
+}
+
+/* The line, and above it what other numbers of jumps and larger losses add. Every part is one of a measure, so it is
+ * >= 0. */
 static void counts_at(const void *made, double eps, hs_value *v)
 {
     const jump_counts *A = (const jump_counts *)made;
     double off, others;
     hs_line_part_at(&A->part, eps, v);
     off = v->rounding + v->inner + v->truncation;
-    others = hs_log_add(A->log_over, hs_log_add(fewer(A, A->least - 1, eps), more(A, A->most + 1, eps)));
+    others = fewer(A, A->one ? 0 : A->least - 1, eps);
+    others = hs_log_add(A->log_over, hs_log_add(others, more(A, A->most + 1, eps)));
     v->alias_left += v->alias_right;
     v->alias_right = exp(others - v->log_scale) * (1 + SLACK * (1 + fabs(others) + fabs(v->log_scale)));
-    v->lower = fmax(0, v->value - off - v->alias_left) * (1 - 64 * HS_U);
-    v->upper = (v->value + off + v->alias_right) * (1 + 64 * HS_U);
+    v->lower = fmax(0, v->value - off - v->alias_left);
+    v->upper = v->value + off + v->alias_right;
+    if (A->one) add_one_jump(A, eps, v);
+    v->lower *= 1 - 64 * HS_U;
+    v->upper *= 1 + 64 * HS_U;
 }
 
 int64_t hs_counts_work(void) { return 2 * HS_BULK_WORK + HS_GRID_WORK + HS_COUNTS_TERMS + 8 * (HS_COUNTS_NODES + 1); }

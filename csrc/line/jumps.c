@@ -22,8 +22,7 @@
  * What it does not do: ADD, whose losses are bounded; several distinct steps; bulks too wide for the expansion.
  */
 #include "clt/saddlepoint.h"
-#include "law/bulk.h"
-#include "line/root.h"
+#include "line/counts.h"
 #include "tuning.h"
 
 #define ORDER HS_BULK_ORDER
@@ -243,13 +242,12 @@ static double others(const hs_bulk *J, double eps, double scale)
     return exp(none + SLACK * (2 + fabs(none) + fabs(scale)));
 }
 
-/* The cut at the loss l, and what is shared by all eps near one at which theta is the tilt. */
-static int prepare(hs_bulk *J, double l, double theta)
+/* What is shared by all eps near one at which theta is the tilt, of a law that is cut. */
+int hs_jumps_prepare(hs_bulk *J, double theta)
 {
     hs_bulk_tilted T;
-    int i, st = hs_bulk_cut(J, l, 0, 0);
+    int i, st = hs_bulk_at(J, theta, 2, &T);
     if (st) return st;
-    if ((st = hs_bulk_at(J, theta, 2, &T))) return st;
     if (!(theta * theta * (J->k - 1) * T.moment[2] < HS_JUMPS_SPREAD)) return HS_TOO_WIDE;
     for (i = 0; i < HS_BULK_TILTS; i++) {
         J->tilt[i] = theta * exp2((i - 8) / 3.0);
@@ -259,6 +257,13 @@ static int prepare(hs_bulk *J, double l, double theta)
     J->mean = T.mean - T.mean_err;
     J->square = T.moment[2] + T.wrong * T.size[2];
     return HS_OK;
+}
+
+/* The same with the cut at the loss l. */
+static int prepare(hs_bulk *J, double l, double theta)
+{
+    int st = hs_bulk_cut(J, l, theta, 0);
+    return st ? st : hs_jumps_prepare(J, theta);
 }
 
 /* What the expansion leaves, relative to e^scale, at the best of a few radii: Taylor's remainder, with `top` at least
@@ -299,10 +304,9 @@ static int meet(const hs_bulk *J, double eps, double *x, double *theta, double *
     return 1;
 }
 
-/* delta(eps) with the cut as prepared; value 0 where this says nothing. */
-static void jumps_at(const void *self, double eps, hs_value *v)
+/* What runs with one jump add to delta(eps), with the cut as prepared; value 0 where this says nothing. */
+void hs_jumps_one(const hs_bulk *J, double eps, hs_value *v)
 {
-    const hs_bulk *J = (const hs_bulk *)self;
     double h[ORDER + 1], big[ORDER + 1], m[ORDER + 1], err[ORDER + 1];
     double x, theta, rel, n = J->k - 1;
     double here, coarse, whole, off;
@@ -322,11 +326,29 @@ static void jumps_at(const void *self, double eps, hs_value *v)
     v->truncation = left_over(J, eps, x, theta, v->log_scale, h, m[ORDER] + err[ORDER]);
     whole = n * T.err + 8 * HS_U * (fabs(n * T.log_b) + theta * (eps + fabs(x)) + fabs(here) + log(J->k)) + rel;
     v->rounding = fabs(v->value) * expm1(whole) + 32 * HS_U * fabs(v->value);
-    v->alias_right = others(J, eps, v->log_scale);
     v->slope = theta * v->value;
     v->lower = v->value - v->inner - v->truncation - v->rounding;
-    v->upper = v->value + (v->inner + v->truncation + v->alias_right) * (1 + expm1(whole)) + v->rounding;
+    v->upper = v->value + (v->inner + v->truncation) * (1 + expm1(whole)) + v->rounding;
     if (!(v->lower > 0 && v->upper < HUGE_VAL)) v->value = 0;
+}
+
+/* delta(eps), the same. */
+static void jumps_at(const void *self, double eps, hs_value *v)
+{
+    const hs_bulk *J = (const hs_bulk *)self;
+    hs_jumps_one(J, eps, v);
+    if (!(v->value > 0)) return;
+    v->alias_right = others(J, eps, v->log_scale);
+    v->upper += v->alias_right * (1 + SLACK);
+    if (!(v->upper < HUGE_VAL)) v->value = 0;
+}
+
+/* -d log f/d eps of one step's curve f. */
+double hs_jumps_tilt(const hs_bulk *J, double eps)
+{
+    double theta, rel;
+    log_payoff(J, eps, &theta, &rel);
+    return theta;
 }
 
 static const double CUTS[] = {0.5, 0.4, 0.3, 0.22, 0.15, 0.1, 0.07, 0.05, 0.03};
