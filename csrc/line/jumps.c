@@ -329,7 +329,9 @@ void hs_jumps_one(const hs_bulk *J, double eps, hs_value *v)
     v->slope = theta * v->value;
     v->lower = v->value - v->inner - v->truncation - v->rounding;
     v->upper = v->value + (v->inner + v->truncation) * (1 + expm1(whole)) + v->rounding;
-    if (!(v->lower > 0 && v->upper < HUGE_VAL)) v->value = 0;
+    if (v->lower > 0 && v->upper < HUGE_VAL) return;
+    v->value = 0;
+    v->upper = HUGE_VAL;
 }
 
 /* delta(eps), the same. */
