@@ -402,3 +402,96 @@ def test_no_term_stops_at_a_largest_value():
     run, eps = hs.poisson_subsampled(hs.gaussian(4.92016106705973), 0.01) * 1000, 17.308281172931505
     one, other = (hs.log_delta(run, eps, direction="remove", route=route) for route in ("auto", "contour"))
     assert one.lower <= other.upper and other.lower <= one.upper and other.width < 1e-3
+
+
+def test_two_runs_of_large_losses():  # [theory: small.counts, small.bulk-apart]
+    rng, seen = np.random.default_rng(11), 0
+    for _ in range(150):
+        sigma, q = math.exp(rng.uniform(-3, 0)), 10 ** rng.uniform(-9, -0.2)
+        m = 1 / sigma
+        loss = 2 * math.log1p(q * math.expm1(min(650.0, m * (rng.uniform(0.3, 20) + m) - m * m / 2)))
+        at = bulk_line(_core.bulk_line_delta, sigma, q, 2.0, 0, loss) if 6 < loss < 1200 else None
+        if at is None or at.status > _core.LOOSE:
+            continue
+        at = at.point("jumps")
+        truth = math.log(two_runs(sigma, q, loss, at.estimate)) + at.estimate
+        assert at.lower - 1e-10 * (1 + m * m) <= truth <= at.upper + 1e-10 * (1 + m * m)
+        seen += at.width < 1e-5
+    assert seen > 60
+
+
+def whole_line(m: float, q: float, k: float, eps: float, c: float) -> float:
+    """log delta(eps) by the line at c of the law without any cut: sums over outcomes and frequencies, for runs of so
+    many jumps that the transform falls far below the answer."""
+    x = np.linspace(-13, 45 + m, 16001)
+    loss = np.logaddexp(math.log1p(-q), math.log(q) + m * x - m * m / 2)
+    size = (1 + c) * loss - 0.5 * x * x
+    top = size.max()
+    size = np.exp(size - top)
+    total, mean = size.sum(), float((size * loss).sum() / size.sum())
+    sd = math.sqrt(k * float((size * loss * loss).sum() / total - mean * mean))
+    y = np.arange(0, 9, 0.04) / sd  # a period of 157 deviations
+    phi = np.array([(size * np.exp(1j * w * loss)).sum() / total for w in y])
+    f = np.exp(k * np.log(phi) - 1j * eps * y) / ((c + 1j * y) * (1 + c + 1j * y))
+    mass = math.log(total) + math.log(x[1] - x[0]) - 0.5 * math.log(2 * math.pi) + top
+    value = (2 * f.real.sum() - f[0].real) * (y[1] - y[0]) / (2 * math.pi)
+    return k * mass - c * eps + math.log(value)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "q", "k", "delta", "c", "exact"),
+    [
+        (0.0636, 1.41e-7, 4.6e7, 1.56e-33, 0.02, 1e-7),
+        (0.12, 0.01, 1e4, 1e-60, 0.02, 1e-9),
+        (0.3, 1e-3, 1e6, 1e-100, 0.3, 1e-7),
+    ],
+)
+def test_many_runs_of_large_losses(sigma, q, k, delta, c, exact):  # [theory: small.counts-sum]
+    own = bulk_line(_core.bulk_line_eps, sigma, q, k, 0, math.log(delta)).root("jumps")
+    assert own.width < 1e-9
+    at = bulk_line(_core.bulk_line_delta, sigma, q, k, 0, own.estimate).point("jumps")
+    m = 1 / sigma
+    tilts = [c * 1.3**i for i in range(-6, 7)]
+    x = np.linspace(-13, 45 + m, 16001)
+    loss = np.logaddexp(math.log1p(-q), math.log(q) + m * x - m * m / 2)
+    means = []
+    for t in tilts:
+        size = (1 + t) * loss - 0.5 * x * x
+        size = np.exp(size - size.max())
+        means.append(abs(k * float((size * loss).sum() / size.sum()) - own.estimate))
+    truth = whole_line(m, q, k, own.estimate, tilts[int(np.argmin(means))])
+    assert at.lower - exact <= truth <= at.upper + exact
+
+
+def test_transforms_of_jumps():  # [theory: small.counts-far]
+    rng = np.random.default_rng(12)
+    for _ in range(300):
+        m, q, c = math.exp(rng.uniform(-0.7, 3)), 10 ** rng.uniform(-8, -0.1), math.exp(rng.uniform(-4, 2.5))
+        s = rng.uniform(0.55, 0.999)
+        low = math.log(s * (1 - q) / (q * (1 - s))) / m + m / 2
+        x = np.linspace(low, low + rng.uniform(1, 12), 40001)
+        loss = np.logaddexp(math.log1p(-q), math.log(q) + m * x - m * m / 2)
+        size = (1 + c) * loss - 0.5 * x * x
+        size = np.exp(size - size.max())
+        density = size / np.trapezoid(size, x)
+        start = rng.uniform(0.2, 8) / m
+        eta = math.asin((1 - s) / s)
+        most = math.exp(-0.5 * (m * start) ** 2) + 2 / (m * start) * (density[0] + density[-1])
+        for y in start * np.array([1, 1.1, 1.7, 3]):
+            assert abs(np.trapezoid(density * np.exp(1j * y * loss), x)) <= math.exp(eta * start) * most + 1e-6
+
+
+def test_counts_of_jumps_against_the_whole_line():
+    rng, seen = np.random.default_rng(13), 0
+    for _ in range(150):
+        sigma, q = math.exp(rng.uniform(-3, 0.6)), 10 ** rng.uniform(-6, -0.1)
+        k, log_delta = float(int(10 ** rng.uniform(0.4, 5))), -rng.uniform(7, 300)
+        own = bulk_line(_core.bulk_line_eps, sigma, q, k, 0, log_delta)
+        line = contour.root(GaussianSteps(np.array([1 / sigma]), np.array([q]), np.array([k])), 0, log_delta)
+        if own.status > _core.LOOSE or line is None:
+            continue
+        own = own.root("jumps")
+        seen += 1
+        assert own.lower <= line.upper
+        assert line.lower <= own.upper
+    assert seen > 30

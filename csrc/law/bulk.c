@@ -272,8 +272,7 @@ static int serves_panel(const hs_bulk *J, int r, double mid, double half, double
 static int branch_panels(hs_bulk *J, int r, double t, double y, double target)
 {
     double end = J->x0[r], least = ldexp(1, (int)floor(log2(fmin(0.5, 0.5 / widest(&J->pair, r))))), half;
-    double n = ceil(end + J->left), from = end - n;
-    if (!(n <= HS_BULK_PANELS)) return HS_TOO_MANY_NODES;
+    double from = end - 2 * least * ceil((end + J->left) / (2 * least));
     J->start[r] = from;
     for (; from < end; from += 2 * half) {
         half = 0.5;

@@ -220,6 +220,21 @@ static double counts_decay_upper(const jump_counts *A, double Y)
     return A->least * log(F) + log(sum) + 1e-6;
 }
 
+/* The density r at x, at most, over 1 + 1e-6. */
+static double end_density(const jump_counts *A, double x)
+{
+    hs_bulk_loss at = hs_bulk_loss_at(&A->J, 0, x);
+    return exp((1 + A->c) * at.l1 - 0.5 * x * x - HS_LOG_SQRT_2PI - A->g);
+}
+
+/* What the decay of the jumps' transform rests on. */
+static void lay_decay(jump_counts *A)
+{
+    hs_bulk_loss at = hs_bulk_loss_at(&A->J, 0, A->from[0]);
+    A->eta = asin((1 - at.s1) / at.s1) * (1 + 1e-9);
+    A->edge = end_density(A, A->from[0]) + end_density(A, A->G.x0[0]);
+}
+
 /* How many nodes the line needs until its tail is far below e^floor; false where it has no room for them. */
 static int count_jump_nodes(jump_counts *A, double floor)
 {
@@ -255,6 +270,7 @@ static int place_counts(jump_counts *A, double eps, double log_delta)
     if ((st = hs_bulk_at(&A->J, A->c, 0, &T))) return st;
     A->b = T.log_b;
     A->g = hs_bulk_cell_at(&A->G, A->c, &err);
+    lay_decay(A);
     p = exp(A->g - hs_log_add(A->g, A->b));
     floor = fmin(at.log_est, log_delta);
     if ((st = choose_counts(A, eps, A->J.k * p, floor - MARGIN))) return st;
@@ -390,36 +406,14 @@ static int counts_upper(const jump_counts *A, double t, double *K)
     return HS_OK;
 }
 
-/* The density r at x, at most, over 1 + 1e-6. */
-static double end_density(const jump_counts *A, double x)
+/* The line as placed for eps, about the place of e^log_delta: panels made for its frequencies, K at its three tilts,
+ * nodes, tail. */
+static int prepare_counts(jump_counts *A, double log_delta)
 {
-    hs_bulk_loss at = hs_bulk_loss_at(&A->J, 0, x);
-    return exp((1 + A->c) * at.l1 - 0.5 * x * x - HS_LOG_SQRT_2PI - A->g);
-}
-
-/* What the decay of the jumps' transform rests on. */
-static void lay_decay(jump_counts *A)
-{
-    hs_bulk_loss at = hs_bulk_loss_at(&A->J, 0, A->from[0]);
-    A->eta = asin((1 - at.s1) / at.s1) * (1 + 1e-9);
-    A->edge = end_density(A, A->from[0]) + end_density(A, A->G.x0[0]);
-}
-
-/* The line for eps, about the place of e^log_delta. */
-static int make_counts(jump_counts *A, double eps, double log_delta)
-{
+    double Y = (double)A->part.F.N * A->part.dy;
     hs_bulk_tilted T;
-    double Y;
-    int st = part_law(A, log_delta - MARGIN, A->c, 0);
-    if (st) return st;
-    A->g = 0;
-    if ((st = hs_bulk_at(&A->J, A->c, 0, &T))) return st;
-    A->g = hs_bulk_cell_at(&A->G, A->c, &Y);
-    lay_decay(A);
-    if ((st = place_counts(A, eps, log_delta))) return st;
-    Y = (double)A->part.F.N * A->part.dy;
-    if ((st = part_law(A, log_delta - MARGIN, A->c, Y))) return st;
-    if ((st = hs_bulk_at(&A->J, A->c, 0, &T))) return st;
+    int st = part_law(A, log_delta - MARGIN, A->c, Y);
+    if (st || (st = hs_bulk_at(&A->J, A->c, 0, &T))) return st;
     A->b = T.log_b;
     A->b_err = T.err;
     A->g = hs_bulk_cell_at(&A->G, A->c, &A->g_err);
@@ -435,7 +429,15 @@ static int make_counts(jump_counts *A, double eps, double log_delta)
     counts_rows(A);
     if ((st = visit_counts(A))) return st;
     hs_nodes_freeze(&A->part.F);
-    return A->one ? hs_jumps_prepare(&A->J, hs_jumps_tilt(&A->J, eps)) : HS_OK;
+    return A->one ? hs_jumps_prepare(&A->J, hs_jumps_tilt(&A->J, A->eps)) : HS_OK;
+}
+
+/* The line for eps, about the place of e^log_delta. */
+static int make_counts(jump_counts *A, double eps, double log_delta)
+{
+    int st = part_law(A, log_delta - MARGIN, A->c, 0);
+    if (st || (st = place_counts(A, eps, log_delta))) return st;
+    return prepare_counts(A, log_delta);
 }
 
 /* One jump, which is apart from the line, added to it [theory: small.expansion]. */

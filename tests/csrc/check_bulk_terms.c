@@ -164,10 +164,11 @@ static void phase(int cell)
         si += w * sin(y * c[2]);
         size += w;
     }
-    term(cell ? "bulk-cell" : "bulk-phase", hypot(sr - re, si - im), hs_bulk_phase_upper(&J, t, y), 1e-12 * size);
+    term(cell ? "bulk-cell" : "bulk-phase", hypot(sr - re, si - im), exp(hs_bulk_log_phase_upper(&J, t, y)),
+         1e-12 * size);
     if (cell) {
         integral(&J, from, end, t, 0, 0, &re, &im);
-        size = jump_at(&J, t, &y);
+        size = hs_bulk_cell_at(&J, t, &y);
         term("bulk-jump", fabs(size - log(re)), y, 1e-13 * (1 + fabs(size)));
     }
     if (cell || J.left > 6) return;
@@ -308,7 +309,7 @@ static void alias(bulk_line *A)
     A->P *= between(0.2, 0.8);
     A->dy = 2 * HS_PI / A->P;
     A->N = (int64_t)ceil(Y / A->dy) + 1;
-    A->s_right = best_tilt(right_exponent, A, c * 1.0001, fmin(0.99 * top_tilt(&A->J), 20 * c), A->eps + A->P);
+    A->s_right = best_tilt(right_exponent, A, c * 1.0001, fmin(0.99 * hs_bulk_top_tilt(&A->J), 20 * c), A->eps + A->P);
     A->s_left = best_tilt(right_exponent, A, 0, c * 0.999, A->eps - A->P);
     start_tilts(A);
     if (prepare_bulk_line(A)) return;

@@ -7,6 +7,9 @@
 static int given_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T);
 #define hs_jumps_delta own_jumps_delta
 #define hs_jumps_eps own_jumps_eps
+#define hs_jumps_prepare own_jumps_prepare
+#define hs_jumps_one own_jumps_one
+#define hs_jumps_tilt own_jumps_tilt
 #define hs_bulk_at given_at /* with errors of B and of its moments as large as claimed */
 #include "line/jumps.c"
 #undef hs_bulk_at
