@@ -173,7 +173,7 @@ static int side_of(bulk_side *s, double q, double beta)
     if (beta <= 1) {
         s->low = log1p(q * (exp(s->vl) * cos(beta) - 1));
         s->turn = atan2(ev * sin(beta), 1 - q + ev * cos(beta));
-    } else if (4 * ev <= 1 - q) {
+    } else if (4 * ev <= 1 - q) { /* [theory: small.bulk-apart] */
         s->low = log1p(-q - ev);
         s->turn = asin(ev / (1 - q)) * (1 + 1e-12);
     } else if (el >= 4 * (1 - q)) {
