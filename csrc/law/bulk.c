@@ -147,8 +147,8 @@ int hs_bulk_open(hs_bulk *J, const hs_pair *pair, double k, const hs_rule *rule,
     return good ? HS_OK : HS_BAD_ARGUMENT;
 }
 
-/* One factor 1 + U on an ellipse: ends of Re v, bounds of |U|, of log|1 + U| and of its angle; path: whether 1 + lambda U
- * stays as far from 0 for lambda in [0, 1]. */
+/* One factor 1 + U on an ellipse: ends of Re v, bounds of |U|, of log|1 + U| and of its angle; path: whether
+ * 1 + lambda U stays as far from 0 for lambda in [0, 1]. */
 typedef struct {
     double vl, vr, U;
     double low, top, turn;
@@ -297,7 +297,7 @@ static void bulk_factor(const hs_bulk *J, double m, double q, double x, double *
 
 /* A node at x of weight `weight`. Where `turned`, w (1 + U1) is written as the density of N(up,1) times e^{l1 - v1}, as
  * w alone may be below all doubles. */
-static void fill_node(const hs_bulk *J, int r, double x, double weight, int turned, double *c)
+static void fill_bulk_node(const hs_bulk *J, int r, double x, double weight, int turned, double *c)
 {
     const hs_pair *pair = &J->pair;
     double up = pair->up[r], q = pair->q[r], l2, lm2;
@@ -330,7 +330,7 @@ static void fill_bulk(hs_bulk *J)
         if (!turned) J->n0 = fmax(J->n0, end.l1);
         for (p = J->first[r]; p < J->first[r + 1]; p++)
             for (i = 0; i < J->per; i++, c += COLUMNS)
-                fill_node(J, r, J->mid[p] + J->half[p] * J->node[i], J->half[p] * J->weight[i], turned, c);
+                fill_bulk_node(J, r, J->mid[p] + J->half[p] * J->node[i], J->half[p] * J->weight[i], turned, c);
     }
 }
 

@@ -50,12 +50,13 @@ typedef struct {
 } jump_counts;
 
 /* log n! less (n + 1/2) log n - n + log sqrt(2 pi), within 1/1260 n^-5. */
-static double stirling_rest(double n) { return 1 / (12 * n) - 1 / (360 * n * n * n); }
+static double factorial_rest(double n) { return 1 / (12 * n) - 1 / (360 * n * n * n); }
 
 /* log C(k, j), *err its error [theory: small.counts-sum]. */
 static double log_choices(double k, double j, double *err)
 {
-    double sum = 0, size = 0, n = fmin(j, k - j), one, other;
+    double sum = 0, size = 0, n = fmin(j, k - j);
+    double one, other;
     int i;
     *err = 0;
     if (n < 0) return -HUGE_VAL;
@@ -72,7 +73,7 @@ static double log_choices(double k, double j, double *err)
     other = -(k - n) * log1p(-n / k);
     sum = -0.5 * log(2 * HS_PI * n * ((k - n) / k));
     *err = HS_U * (8 * (one + other) + 4 * n + 16 * fabs(sum) + 16) + 2 / (1260 * pow(n, 5));
-    return one + other + sum + stirling_rest(k) - stirling_rest(n) - stirling_rest(k - n);
+    return one + other + sum + factorial_rest(k) - factorial_rest(n) - factorial_rest(k - n);
 }
 
 /* K of all numbers of jumps and its derivatives, as an estimate. */
@@ -96,7 +97,8 @@ static hs_cgf counts_cgf(void *self, double t)
 static int part_law(jump_counts *A, double log_least, double t, double y)
 {
     hs_bulk *J = &A->J;
-    double m = J->m, q = J->q, lk = log(J->k), over, last, loss;
+    double m = J->m, q = J->q, lk = log(J->k);
+    double over, last, loss;
     hs_bulk_loss at;
     int st;
     loss = log1p(-q) - log1p(-SHARE); /* 1 + U where s is SHARE */
@@ -304,41 +306,47 @@ static int log_node(double x, double v, double slope, double quad, double *out)
     return 1;
 }
 
+/* Horner's rule: sum pi_j e^{(j - J1)(g - b)}, its modulus and its angle, and the sum of its terms' moduli. */
+static void horner(const jump_counts *A, const double *b, const double *g, double *mod, double *angle, double *most)
+{
+    double size = exp(g[0] - b[0]), x = size * cos(g[1] - b[1]), y = size * sin(g[1] - b[1]);
+    double re = 0, im = 0;
+    int i;
+    for (*most = 0, i = (int)(A->most - A->least); i >= 0; i--) {
+        double last = re;
+        re = re * x - im * y + A->pi[i];
+        im = last * y + im * x;
+        *most = *most * size + A->pi[i];
+    }
+    *mod = fmax(hypot(re, im), 1e-300);
+    *angle = atan2(im, re);
+}
+
 /* log f and its errors at node n, from the logs of both transforms; found: whether that of a jump is known
  * [theory: small.counts-sum]. */
 static void sum_counts(jump_counts *A, int64_t n, const double *b, const double *g, int found)
 {
-    double er = g[0] - b[0], size = exp(er), re = 0, im = 0;
-    double x = size * cos(g[1] - b[1]), y = size * sin(g[1] - b[1]), most = 0, k = A->J.k;
     double *round = A->part.F.re + 2 * (A->part.F.N + 1), *node = round + A->part.F.N + 1;
-    double own, quad, mod, lead = (k - A->least) * b[0] + A->least * g[0];
-    double turn = (k - A->least) * b[1] + A->least * g[1], terms = A->most - A->least + 2;
-    int i;
-    for (i = (int)(A->most - A->least); i >= 0; i--) {
-        double last = re;
-        re = re * x - im * y + A->pi[i];
-        im = last * y + im * x;
-        most = most * size + A->pi[i];
-    }
-    own = k * b[2] + terms * HS_U * (32 + 4 * (fabs(g[0]) + fabs(g[1]) + fabs(b[0]) + fabs(b[1]))) +
-          4 * HS_U * (fabs(lead) + fabs(turn) + k * (fabs(b[0]) + fabs(b[1])) + A->most * (fabs(g[0]) + fabs(g[1])));
-    quad = k * b[3];
-    mod = hypot(re, im);
+    double bulk = A->J.k - A->least, lead = bulk * b[0] + A->least * g[0], turn = bulk * b[1] + A->least * g[1];
+    double sizes = fabs(b[0]) + fabs(b[1]), jump = fabs(g[0]) + fabs(g[1]), mod, angle;
+    double most, own = A->J.k * b[2], quad = A->J.k * b[3];
+    horner(A, b, g, &mod, &angle, &most);
+    own += HS_U * (A->most - A->least + 2) * (32 + 4 * (sizes + jump));
+    own += 4 * HS_U * (fabs(lead) + fabs(turn) + A->J.k * sizes + A->most * jump);
     if (found) {
         own += A->most * g[2];
         quad += A->most * g[3];
-        own = (most / mod) * expm1(fmin(own, 1)) * (1 + quad);
-        quad = (most / mod) * expm1(fmin(quad, 1));
     }
-    if (found && own + quad < 0.25) {
-        A->part.F.re[n] = lead + log(mod / A->total);
-        A->part.F.im[n] = turn + atan2(im, re);
-        round[n] = own / (1 - own) + 8 * HS_U;
-        node[n] = quad / (1 - quad);
+    most = fmin(0, lead + log(most / A->total) + own + quad + 1e-9 * (1 + fabs(lead))) - log(mod / A->total) - lead;
+    A->part.F.re[n] = lead + log(mod / A->total);
+    A->part.F.im[n] = turn + angle;
+    round[n] = exp(most) * expm1(fmin(own, 1)) * (1 + quad);
+    node[n] = exp(most) * expm1(fmin(quad, 1));
+    if (found && round[n] + node[n] < 0.25) {
+        round[n] = round[n] / (1 - round[n]) + 8 * HS_U;
+        node[n] = node[n] / (1 - node[n]);
     } else { /* no larger than the sum of the terms' moduli */
-        A->part.F.re[n] = fmin(0, lead + log(most / A->total) + k * (b[2] + b[3]) +
-                                      (found ? A->most * (g[2] + g[3]) : 0) + 1e-9 * (1 + fabs(lead)));
-        A->part.F.im[n] = 0;
+        A->part.F.re[n] += most;
         round[n] = 1.1;
         node[n] = 0;
     }
