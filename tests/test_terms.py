@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 terms = pytest.importorskip("terms")
 CHECKS = sorted(p.stem for p in (ROOT / "tests" / "csrc").glob("check_*_terms.c"))
-LONG = {"check_allocation_terms"}
-"""Fifteen seconds: an eighth of the cases, and all of them where slow tests run."""
+LONG = {"check_allocation_terms", "check_bulk_terms", "check_counts_terms"}
+"""Twelve seconds and more: an eighth of the cases, and all of them where slow tests run."""
 
 
 @pytest.mark.skipif(

@@ -267,8 +267,8 @@ static void values_of(const hs_law *w, const hs_allocation *A, hs_law_value *out
     out->var = A->var;
 }
 
-/* K with its error, mean and variance of the loss tilted by t, to NEAR nats, or DEPTH where rare jumps make that too few; an error of
- * HUGE_VAL where it is out of reach. */
+/* K with its error, mean and variance of the loss tilted by t, to NEAR nats, or DEPTH where rare jumps make that too
+ * few; an error of HUGE_VAL where it is out of reach. */
 void hs_allocation_estimate(const hs_law *w, double t, hs_law_value *out)
 {
     hs_allocation *A;

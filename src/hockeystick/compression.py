@@ -194,7 +194,7 @@ class StepMoments:
         """The rule of all steps; `merged`: shifts up to an octave apart share one rule, else those of a box."""
         rows, fits, total, plain = [], [], 0.0, 0
         for of in self.boxes():
-            total += float(of.count.sum())
+            total += float(of.steps.sum())
             if of.q == 1:
                 row, fit = plain_row(of)
                 rows.append(row)
@@ -205,7 +205,7 @@ class StepMoments:
                 group = 2.0 * len(fits)  # a name that no other group has
                 boxes = tuple(of.box[here].tolist())
                 for rho, most, factor in _ellipses_of(boxes):
-                    size = _weight(of.off[here], of.count[here], of.w[here].sum(axis=1), rho)
+                    size = _weight(of.off[here], of.steps[here], of.w[here].sum(axis=1), rho)
                     fits.append((group, of.q, most, factor, size, 0.0))
                 shift, weight = of.points(here)
                 if merged:
@@ -218,7 +218,7 @@ class StepMoments:
 class Boxes(NamedTuple):
     """Boxes of one sampling rate, in ascending order, with their rules.
 
-    count : number of steps.   m, w : [boxes, POINTS], points and weights.   off : bounds of what their moments are off
+    steps : number of steps.   m, w : [boxes, POINTS], points and weights.   off : bounds of what their moments are off
     by.
     """
 
@@ -226,7 +226,7 @@ class Boxes(NamedTuple):
     box: NDArray[Any]
     middle: NDArray[Any]
     half: NDArray[Any]
-    count: NDArray[np.float64]
+    steps: NDArray[np.float64]
     m: NDArray[np.float64]
     w: NDArray[np.float64]
     off: NDArray[np.float64]

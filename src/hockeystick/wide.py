@@ -95,7 +95,7 @@ def wide_rule(moments: StepMoments) -> Ruled | None:
         return None
     rows, fits, total, plain, rates = [], [], 0.0, 0, []
     for of in moments.boxes():
-        total += float(of.count.sum())
+        total += float(of.steps.sum())
         if of.q < 1:
             rates.append(of)
             continue
@@ -172,7 +172,7 @@ def _cuts(rates: list[Boxes], sizes: list[NDArray[np.float64]], variance: float)
     for of, size in zip(rates, sizes, strict=True):
         most = math.log1p(2 * SMALL * variance / (FREQUENCY * of.q) ** 2)
         squares = (of.middle + of.half) ** 2
-        small = (squares < most) & (_rest(of.q, squares, float(of.count.sum()), variance) < -TARGET)
+        small = (squares < most) & (_rest(of.q, squares, float(of.steps.sum()), variance) < -TARGET)
         cuts.append(int(np.argmin(small)) if not small.all() else small.size)
         left += float(size[: cuts[-1]].sum())
     while left > LIGHT * variance:
@@ -227,7 +227,7 @@ def _plan_of_disc(of: Boxes, here: slice, a: float):
     """(number of points, ellipses (rho, m', F), which of them is the best) of a rule for some boxes; infinitely many
     where no ellipse will do."""
     low, high = float(of.middle[here][0] - of.half[here][0]), float(of.middle[here][-1] + of.half[here][-1])
-    nats = math.log(float(of.count[here].sum())) + TARGET
+    nats = math.log(float(of.steps[here].sum())) + TARGET
     found = disc_ellipses(low, high)
     points = [math.inf]
     exponents = _exponent(of.q, np.array([most for _, most, _ in found]), a)
@@ -245,7 +245,7 @@ def _on_a_disc(of: Boxes, here: slice, a: float, group: float):
     needed, found, best = _plan_of_disc(of, here, a)
     fits = []
     for rho, most, factor in compression._ellipses_of(boxes)[1::2]:
-        size = compression._weight(of.off[here], of.count[here], of.w[here].sum(axis=1), rho)
+        size = compression._weight(of.off[here], of.steps[here], of.w[here].sum(axis=1), rho)
         fits.append((group, of.q, most, factor, size, 0.0))
     shift, weight = of.points(here)
     if needed == math.inf and found:  # as good as any
@@ -278,11 +278,11 @@ def _by_orders(of: Boxes, here: slice, variance: float, group: float):
     square = high * high
     shift, weight = of.points(here)
     mass = weight * shift**2
-    fits, most = [], (float((of.count[here] * (middle + half) ** 2).sum()) + float(mass.sum())) / square * (1 + 1e-9)
+    fits, most = [], (float((of.steps[here] * (middle + half) ** 2).sum()) + float(mass.sum())) / square * (1 + 1e-9)
     for rho in BOX_ELLIPSES:  # |f| <= (r_b/r) sup f of a smaller one
         r = (middle + half * 0.5 * (rho + 1 / rho)) ** 2
         each = [
-            compression._weight(of.off[here][i : i + 1], of.count[here][i : i + 1], of.w[here][i : i + 1].sum(), rho)
+            compression._weight(of.off[here][i : i + 1], of.steps[here][i : i + 1], of.w[here][i : i + 1].sum(), rho)
             for i in range(r.size)
         ]
         fits.append(
@@ -298,16 +298,16 @@ def _by_orders(of: Boxes, here: slice, variance: float, group: float):
     x, masses = compression.stieltjes(place(shift).astype(float), mass, count)
     shifts = np.clip(np.sqrt(0.5 * square * (1 + x)), shift.min(), shift.max())
     weights = masses / shifts**2
-    sides = [
-        (m, w.astype(np.longdouble) * m.astype(np.longdouble) ** 2) for m, w in ((shift, weight), (shifts, weights))
-    ]
-    off = misfit(place, 9 * UNIT, *sides, 2 * count + 8)
-    before, total = (w.astype(float).sum(keepdims=True) * (1 + 1e-9) for _, w in sides)
+    long, longs = shift.astype(np.longdouble), shifts.astype(np.longdouble)
+    mine, its = weight.astype(np.longdouble) * long**2, weights.astype(np.longdouble) * longs**2
+    off = misfit(place, 9 * UNIT, (shift, mine), (shifts, its), 2 * count + 8)
+    before, total = (w.astype(float).sum(keepdims=True) * (1 + 1e-9) for w in (mine, its))
     both = float(before[0] + total[0]) / square * (1 + 1e-9)
     for stretch in STRETCHES[best]:
         axis = 2 * float(stretch) - 1
-        r, rho = square * float(stretch) * (1 + 1e-12), axis + math.sqrt(axis * axis - 1)
-        fits.append((group + 1, of.q, high, r, compression._weight(off, before, total, rho) / r * (1 + 1e-9), both))
+        reach, rho = square * float(stretch) * (1 + 1e-12), axis + math.sqrt(axis * axis - 1)
+        share = float(compression._weight(off, before, total, rho)) / reach * (1 + 1e-9)
+        fits.append((group + 1, of.q, high, reach, share, both))
     return _rows(of.q, shifts, weights), fits
 
 
@@ -327,7 +327,7 @@ def _whole_exponent(q: float, m: NDArray[np.float64], n: int) -> NDArray[np.floa
 
 def _cost(rates: list[Boxes], a: float) -> float:
     """About K at an exponent, in nats."""
-    return sum(float(of.count @ _exponent(of.q, of.middle, a)) for of in rates) / 3
+    return sum(float(of.steps @ _exponent(of.q, of.middle, a)) for of in rates) / 3
 
 
 def _rows(q: float, shift, weight):

@@ -260,7 +260,7 @@ def _trapezoid(a, b, c: arb, lifted: bool, nats: float):
         top, bottom = _log(a, x), _log(b, x)
         losses.append(top - bottom)
         weights.append(scale * ((1 + c) * top - c * bottom - x * x / 2).exp())
-    beyond = _beyond(a, b, c, arb(last) * h, h, nats) + _beyond(*_mirrored(a, b), c, -arb(first) * h, h, nats)
+    beyond = _beyond(a, b, c, arb(last) * h, h) + _beyond(*_mirrored(a, b), c, -arb(first) * h, h)
     if lifted:
         beyond *= (edge * edge / 2 + lost).exp()
     missed /= (2 * arb.pi() * edge / h).exp() - 1
@@ -318,7 +318,7 @@ def _on_strip(a, b, c: arb, up: arb, nats: float) -> arb:
             size_a, size_b = _turned(a, whole, up)[0], _turned(b, whole, up)[0]
             grows += (1 + c) * size_a.upper().min(arb(1)).log() - c * size_b.lower().max(least).log()
         total += (grows.upper() + c * (top / bottom).log()).exp() * d * top * _phi(point)
-    ends = _beyond(a, b, c, arb(high), 0.0, nats) + _beyond(*_mirrored(a, b), c, -arb(low), 0.0, nats)
+    ends = _beyond(a, b, c, arb(high), 0.0) + _beyond(*_mirrored(a, b), c, -arb(low), 0.0)
     return (total + ends * (-c * least.log()).exp()) * (up * up / 2).exp()
 
 
@@ -345,9 +345,9 @@ def _variance(side, x: arb) -> arb:
     return square.upper().min((_spread(side) ** 2 / 4).upper())
 
 
-def _mirrored(a, b):
+def _mirrored(a, b) -> tuple[list, list]:
     """The branch with x for -x."""
-    return [[(w, -s) for w, s in reversed(side)] for side in (a, b)]
+    return [(w, -s) for w, s in reversed(a)], [(w, -s) for w, s in reversed(b)]
 
 
 def _doubles(a, b):
@@ -369,7 +369,7 @@ def _span(doubles, tilt: float, nats: float) -> tuple[float, float]:
     return float(x[max(inside[0] - 1, 0)]), float(x[min(inside[-1] + 1, x.size - 1)])
 
 
-def _beyond(a, b, c: arb, edge: arb, h: float, nats: float) -> arb:
+def _beyond(a, b, c: arb, edge: arb, h: float) -> arb:
     """At least int f over [edge, inf), and at least h times the sum of f at places there at distances h."""
     far = (1 + c) * a[-1][1] - c * b[0][1] + 8
 

@@ -23,7 +23,7 @@ LOOKS = 30
 
 
 @functools.lru_cache(1)
-def _rule():
+def _rule() -> tuple[np.ndarray, np.ndarray]:
     return np.polynomial.legendre.leggauss(20)
 
 

@@ -211,7 +211,7 @@ class _Line:
         for start, end in ((g, 3 * g), (3 * g, math.inf)):
             low = math.exp(-m * end - 0.5 * m * m) if end < math.inf else 0.0
             out.append(self.left(r, start) - 0.5 * start * start - f * low + inverse * m * (start + m))
-        return float(np.logaddexp(*out))
+        return float(np.logaddexp(out[0], out[1]))
 
     def missed(self, r: float, y: float) -> float:
         """What the rule and its ends miss of E chi h2(-sd), s = -r + iy' with |y'| <= y [theory: allocation.cut]."""

@@ -181,7 +181,8 @@ def _rows(run: Run, adjacency: str):
 
 def _paired_steps(rows, add: bool) -> PairedSteps:
     """Rounding of the two bounds: q_err and w_err units of q and w, 16 more of the few operations on them."""
-    table, pairs, branches, dropped, variation, top = [], [], [], 0.0, 0.0, 0.0
+    branches: list[tuple[float, float, float]] = []
+    table, pairs, dropped, variation, top = [], [], 0.0, 0.0, 0.0
     for row, k in rows:
         two = isinstance(row, sampling.Pair)
         turned = row if two else sampling.Pair((sampling.Branch(1.0, row[1], row[0], 0.0),))
