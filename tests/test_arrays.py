@@ -61,6 +61,12 @@ def test_order_and_cuts_change_no_bit(ask):
     assert (halves.lower, halves.upper) == (doubled.lower, doubled.upper)
 
 
+def test_no_steps():
+    for rate in (np.zeros(0), 0.1):
+        for count in (np.zeros(0, int), 1):
+            assert hs.epsilon(hs.compose_arrays(np.zeros(0), rate, count), 1e-5).upper == 0
+
+
 def test_replace_one():
     """Plain Gaussian steps are of the family with twice the shift; sampled ones are two-sided pairs."""
     run, objects = both(np.linspace(20, 60, 200), np.ones(200), np.full(200, 2))

@@ -230,8 +230,8 @@ class ColumnsRun(Gathered):
         plain = q == 1
         if np.any(plain):
             return float(self.steps), math.inf, bool(np.all(plain))
-        if not q.ndim:
-            return float(self.steps), -self.steps * math.log1p(-float(q)), False
+        if q.size and q.min() == q.max():
+            return float(self.steps), -self.steps * math.log1p(-float(q.max())), False
         return float(self.steps), math.fsum((-count * np.log1p(-q)).tolist()), False
 
     def gaussian_steps(self, adjacency: str) -> GaussianSteps:

@@ -81,7 +81,7 @@ def sorted_by(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """np.lexsort((second, first)), in pieces that a signal need not wait long for, which then are merged."""
     both = np.empty(first.size, complex)
     both.real, both.imag = first, second
-    pieces = [i + np.argsort(both[i : i + PIECE], kind="stable") for i in range(0, first.size, PIECE)]
+    pieces = [i + np.argsort(both[i : i + PIECE], kind="stable") for i in range(0, max(first.size, 1), PIECE)]
     order = np.concatenate(pieces)
     return order[np.argsort(both[order], kind="stable")] if len(pieces) > 1 else order
 
