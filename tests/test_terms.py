@@ -29,7 +29,7 @@ LONG = {"check_allocation_terms", "check_bulk_terms", "check_counts_terms"}
 )
 @pytest.mark.parametrize(
     "check, few",
-    [(check, "1" if check in LONG else "") for check in CHECKS]
+    [(check, "8" if check in LONG else "") for check in CHECKS]
     + [pytest.param(check, "", marks=pytest.mark.slow) for check in sorted(LONG)],
 )
 def test_claims_cover_and_do_not_exceed(check, few, monkeypatch):

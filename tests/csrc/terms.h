@@ -6,8 +6,8 @@
  * to a tenth and whose claim says something (is below 1) are also counted: the median of claimed/actual has to stay
  * below a factor stated once for each term, in median(), and one case in twenty has to lie within `sharp` of its
  * claim, so that a claim made that much smaller fails. With an argument the pairs are printed, for
- * benchmarks/terms.py. In the environment: with HS_FIRST_MISS the first miss ends the program; with HS_FEW an eighth
- * of the cases runs and nothing is counted. Where operations are rounded in one direction (noise.h) each is off by 2
+ * benchmarks/terms.py. In the environment: with HS_FIRST_MISS the first miss ends the program; HS_FEW=N runs
+ * one in N of the cases, and nothing is counted. Where operations are rounded in one direction (noise.h) each is off by 2
  * u, which claims count as u. */
 #ifndef HS_TERMS_H
 #define HS_TERMS_H
@@ -92,8 +92,8 @@ static inline double *room(long n)
     return found;
 }
 
-static int few(void) { return getenv("HS_FEW") && *getenv("HS_FEW"); }
-static int cases(int n) { return few() ? n / 8 : n; }
+static int few(void) { return getenv("HS_FEW") ? atoi(getenv("HS_FEW")) : 0; }
+static int cases(int n) { return few() ? n / few() + (n < few()) : n; }
 
 static hs_term *term_of(const char *name)
 {
