@@ -244,6 +244,8 @@ def test_explain():
     json.dumps(found.to_dict())
     refused = hs.explain(hs.laplace(1.0) * 3, delta=0.2)
     assert any(each.lower is None for each in refused.tried) and "declined" in str(refused)
+    many = hs.explain(sum((hs.pure_dp(0.01 + i / 1e4) for i in range(200)), hs.gaussian(9.0) * 1), delta=1e-5)
+    assert "declined: a line takes 20000 distinct steps, 128 of them by tables" in str(many)
     with pytest.raises(hs.DomainError, match="either eps or delta"):
         hs.explain(run)
 

@@ -3,11 +3,13 @@
 import math
 
 import mpmath as mp
+import numpy as np
 import pytest
 
 import hockeystick as hs
 from hockeystick.routes import lattice, mixed, pld
 from hockeystick.what.pair import step_loss
+from rows import overlap
 
 
 def laplace_by_residues(m, k, eps):
@@ -166,6 +168,16 @@ def test_millions_of_atoms_agree_with_the_grid():
     low, _, high, *_ = mixed.point([mixed.LaplaceStep(m, 1.0, 0, k)], eps)
     below, _, above, *_ = pld.point(((step_loss(hs.laplace(1 / m), "add_remove", False), k),), eps, 0.05)
     assert below <= low and high <= above and high - low < 1e-8
+
+
+@pytest.mark.parametrize("other", [hs.laplace, hs.gaussian])
+def test_hundreds_of_distinct_steps_agree_with_the_grid(other):
+    """More steps than a line takes by tables."""
+    scales = np.linspace(3.0, 40.0, 300)
+    run = sum((other(b) if i % 2 else hs.laplace(b) for i, b in enumerate(scales)), hs.compose([]))
+    found = hs.epsilon(run, 1e-8)
+    assert found.route == "contour" and found.width < 1e-6
+    assert overlap(found, hs.epsilon(run, 1e-8, route="pld"))
 
 
 @pytest.mark.parametrize("m, k", [(0.3, 4), (2.0, 6), (0.05, 30)])

@@ -407,7 +407,8 @@ class _Settings(Question):
         if width is not None:
             reached = f"the certified interval has relative width {width:.2g}"
         wanted = "" if self.rtol is None else f", rtol={self.rtol:g} was asked for"
-        looser = self.rtol is not None and (self.why if width is None else width < math.inf)
+        grids = self.why and self.route != "contour"  # whose reasons are meshes too fine
+        looser = self.rtol is not None and (grids if width is None else width < math.inf)
         helps = ["a larger rtol"] * bool(looser) + ["route='auto'"] * (self.route != "auto")
         advice = helps and f"; ask for {' or '.join(helps)}"
         return f"cannot certify {what} by route {self.route!r}: {reached}{wanted}{advice or ''}"

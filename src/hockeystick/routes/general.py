@@ -27,8 +27,8 @@ LOST = 40.0
 """Nats of delta above the mass of outcomes that a table leaves out, which adds at most e^-40 of delta then, below
 u/2."""
 
-LAWS_MAX = {False: 128, True: 20_000}
-"""Distinct steps; more cost more here than by convolution. Of Gaussian noise around random shifts alone: more."""
+TABLES_MAX, LAWS_MAX = 128, 20_000
+"""Distinct steps that a line takes by tables of their points, more of which cost more than convolution, and all."""
 
 SHIFT_MAX = 4.0
 """Largest shift of these, in units of sigma: beyond it convolution is as good."""
@@ -56,8 +56,9 @@ class Finite(NamedTuple):
         return (question.goal, question.rtol) if self.route is mixed else (question.goal,)
 
 
-def describe(run, losses, add: int, adjacency: str, deep: bool = False) -> Finite | None:
-    """What the run is made of. losses: (Loss, count) of every step, by which the adjacency has been accepted."""
+def describe(run, losses, add: int, adjacency: str, deep: bool = False) -> Finite | str:
+    """What the run is made of, or why no line takes it. losses: (Loss, count) of every step, by which the adjacency has
+    been accepted."""
     key = ("finite", add, id(losses), deep)
     if key not in run._cache:
         # the losses live as long as their id is used
@@ -65,14 +66,14 @@ def describe(run, losses, add: int, adjacency: str, deep: bool = False) -> Finit
     return run._cache[key][0]
 
 
-def _describe(run, losses, add: int, adjacency: str, deep: bool) -> Finite | None:
-    random = sum(isinstance(step, GaussianMixture) for step, _ in run.parts)
-    if (
-        len(run.parts) - random > LAWS_MAX[False]
-        or random > LAWS_MAX[True]
-        or any(not 1 > loss.mass_inf == loss.mass_minus_inf for loss, _ in losses)
-    ):
-        return None
+def _describe(run, losses, add: int, adjacency: str, deep: bool) -> Finite | str:
+    if len(run.parts) > TABLES_MAX:
+        held = sum(not _brief(step) for step, _ in run.parts)
+        if held > TABLES_MAX or len(run.parts) > LAWS_MAX:
+            return f"a line takes {LAWS_MAX} distinct steps, {TABLES_MAX} of them by tables"
+    for (step, _), (loss, _) in zip(run.parts, losses, strict=True):
+        if not 1 > loss.mass_inf == loss.mass_minus_inf:
+            return f"{step!r} has other infinite losses under one law than under the other"
     log_finite = math.fsum(k * math.log1p(-loss.mass_inf) for loss, k in losses)
     laws = [_lattice_law(step, loss, adjacency, k) for (step, k), (loss, _) in zip(run.parts, losses, strict=True)]
     if None not in laws:
@@ -84,8 +85,17 @@ def _describe(run, losses, add: int, adjacency: str, deep: bool) -> Finite | Non
         _line_step(step, loss, law, add, k, moves, deep)
         for (step, k), (loss, _), law in zip(run.parts, losses, laws, strict=True)
     ]
+    for taken, (step, _) in zip(steps, run.parts, strict=True):
+        if taken is None:
+            return f"no line takes {step!r} under {adjacency}"
     lost = math.fsum(k * _lost(step, loss) for step, (loss, k) in zip(steps, losses, strict=True))
-    return None if None in steps else Finite(steps, log_finite, lost)
+    return Finite(steps, log_finite, lost)
+
+
+def _brief(step) -> bool:
+    """Whether a node costs a step no more than a closed form, the quadrature of one sampled Gaussian or one mixture."""
+    sampled = isinstance(step, PoissonSubsampled) and isinstance(step.base, Gaussian)
+    return sampled or isinstance(step, Gaussian | Laplace | BoundedRange | GaussianMixture)
 
 
 def _lost(step, loss) -> float:
@@ -183,26 +193,40 @@ def _allocation_step(m: float, t: int, add: int, k: int, deep: bool):
     return mixed.DensityStep(found.columns(add), found.lost, k)
 
 
-def _asked(question, add: int, log_delta: float | None):
-    """What the run is made of, with deep windows where what is left out would be seen at log_delta."""
+def _asked(question, add: int, log_delta: float | None) -> Finite | None:
+    """What the run is made of, with deep windows where what is left out would be seen at log_delta; None where no line
+    takes it, and why."""
     found = describe(question.run, question.losses(add), add, question.adjacency)
-    if found and found.lost and log_delta is not None and not log_delta > math.log(found.lost) + LOST + 1:
+    if isinstance(found, str):
+        return _declined(question, found)
+    if found.lost and log_delta is not None and not log_delta > math.log(found.lost) + LOST + 1:
         deep = describe(question.run, question.losses(add), add, question.adjacency, deep=True)
-        return deep if deep and deep.lost < found.lost else found
+        return deep if isinstance(deep, Finite) and deep.lost < found.lost else found
     return found
+
+
+def _declined(question, why: str) -> None:
+    """Why is kept for the log and for whoever asks."""
+    question.why = why
+
+
+NOT_FOUND = "no line within its cost certifies an interval"
+LEFT_OUT = "outcomes that its table leaves out may be all of delta"
 
 
 def point(question, add: int, eps: float):
     """delta(eps)."""
     found = _asked(question, add, None)
-    answer = found and found.route.point(found.run, eps, *found.tolerance(question))
-    if found and found.lost and not (answer and answer.lower > math.log(found.lost) + LOST):
-        found = _asked(question, add, answer.lower if answer else -math.inf)
+    if found is None:
+        return None
+    answer = found.route.point(found.run, eps, *found.tolerance(question))
+    if found.lost and not (answer and answer.lower > math.log(found.lost) + LOST):
+        found = _asked(question, add, answer.lower if answer else -math.inf) or found
         answer = found.route.point(found.run, eps, *found.tolerance(question))
-    if found is None or not answer:
-        return None
+    if not answer:
+        return _declined(question, NOT_FOUND)
     if found.lost and not answer.lower > math.log(found.lost) + LOST:
-        return None
+        return _declined(question, LEFT_OUT)
     low, mid, high = answer.lower, answer.estimate, answer.upper + 2 * U * bool(found.lost)
     if found.log_finite:
         low, mid, high = (_with_infinite(x, found.log_finite, side) for x, side in ((low, -1), (mid, 0), (high, 1)))
@@ -228,9 +252,9 @@ def root(question, add: int, delta: float):
     least, most = rest(parts, delta)
     visible, most = seen(least, most, delta)
     if not visible and found.route is mixed and question.auto:  # a grid sees the lower end sooner
-        return None
+        return _declined(question, "delta is within errors of the mass at infinity")
     if found.lost and not math.log(most) > math.log(found.lost) + LOST:
-        return None
+        return _declined(question, LEFT_OUT)
     ends = (
         [
             math.log(x) - found.log_finite + side * U * (16 + 4 * abs(math.log(x)))
@@ -242,6 +266,7 @@ def root(question, add: int, delta: float):
     )
     answers = [found.route.root(found.run, min(x, -1e-300), *found.tolerance(question)) for x in ends]
     if None in answers:
+        _declined(question, NOT_FOUND)
         at_zero = point(question, add, 0.0)
         return Root(0.0, 0.0, 0.0, ZERO, "contour") if at_zero and at_zero.at_most(delta) else None
     first, last = answers[0], answers[-1]
