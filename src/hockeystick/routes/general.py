@@ -198,16 +198,12 @@ def _asked(question, add: int, log_delta: float | None) -> Finite | None:
     takes it, and why."""
     found = describe(question.run, question.losses(add), add, question.adjacency)
     if isinstance(found, str):
-        return _declined(question, found)
+        question.why = found
+        return None
     if found.lost and log_delta is not None and not log_delta > math.log(found.lost) + LOST + 1:
         deep = describe(question.run, question.losses(add), add, question.adjacency, deep=True)
         return deep if isinstance(deep, Finite) and deep.lost < found.lost else found
     return found
-
-
-def _declined(question, why: str) -> None:
-    """Why is kept for the log and for whoever asks."""
-    question.why = why
 
 
 NOT_FOUND = "no line within its cost certifies an interval"
@@ -224,9 +220,11 @@ def point(question, add: int, eps: float):
         found = _asked(question, add, answer.lower if answer else -math.inf) or found
         answer = found.route.point(found.run, eps, *found.tolerance(question))
     if not answer:
-        return _declined(question, NOT_FOUND)
+        question.why = NOT_FOUND
+        return None
     if found.lost and not answer.lower > math.log(found.lost) + LOST:
-        return _declined(question, LEFT_OUT)
+        question.why = LEFT_OUT
+        return None
     low, mid, high = answer.lower, answer.estimate, answer.upper + 2 * U * bool(found.lost)
     if found.log_finite:
         low, mid, high = (_with_infinite(x, found.log_finite, side) for x, side in ((low, -1), (mid, 0), (high, 1)))
@@ -252,9 +250,11 @@ def root(question, add: int, delta: float):
     least, most = rest(parts, delta)
     visible, most = seen(least, most, delta)
     if not visible and found.route is mixed and question.auto:  # a grid sees the lower end sooner
-        return _declined(question, "delta is within errors of the mass at infinity")
+        question.why = "delta is within errors of the mass at infinity"
+        return None
     if found.lost and not math.log(most) > math.log(found.lost) + LOST:
-        return _declined(question, LEFT_OUT)
+        question.why = LEFT_OUT
+        return None
     ends = (
         [
             math.log(x) - found.log_finite + side * U * (16 + 4 * abs(math.log(x)))
@@ -266,7 +266,7 @@ def root(question, add: int, delta: float):
     )
     answers = [found.route.root(found.run, min(x, -1e-300), *found.tolerance(question)) for x in ends]
     if None in answers:
-        _declined(question, NOT_FOUND)
+        question.why = NOT_FOUND
         at_zero = point(question, add, 0.0)
         return Root(0.0, 0.0, 0.0, ZERO, "contour") if at_zero and at_zero.at_most(delta) else None
     first, last = answers[0], answers[-1]
