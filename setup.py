@@ -85,6 +85,22 @@ core = Extension(
 )
 
 
+def write_gate():
+    """GATE, unless it is newer than all that it is written from and the same versions of Cython and numpy wrote it;
+    numpy's own files are new in every environment that pip makes for a build."""
+    source, stamp = Path(GATE).with_suffix(".pyx"), Path("build/gate.txt")
+    versions = f"{Cython.__version__} {numpy.__version__}"
+    parts = [source, *source.parent.glob("_core*.px[di]")]
+    if (
+        not (os.path.exists(GATE) and stamp.exists())
+        or stamp.read_text() != versions
+        or max(map(os.path.getmtime, parts)) >= os.path.getmtime(GATE)
+    ):
+        cythonize([str(source)], language_level=3, force=True)
+        stamp.parent.mkdir(exist_ok=True)
+        stamp.write_text(versions)
+
+
 class SideBySide(build_ext):
     """Objects stay in build/, in a folder for each set of flags, also where pip builds; a file is compiled if it, a
     header or this file is newer than its object. The gate, which takes longest, is written and compiled while the
@@ -110,7 +126,7 @@ class SideBySide(build_ext):
             def build(pair):
                 file, made = pair
                 if file == GATE:
-                    cythonize([GATE.replace(".c", ".pyx")], language_level=3)
+                    write_gate()
                 if not os.path.exists(made) or os.path.getmtime(made) <= max(newest, os.path.getmtime(file)):
                     more = gate_flags if file == GATE else []
                     compile_files([file], output_dir=output_dir, extra_postargs=[*extra_postargs, *more], **rest)

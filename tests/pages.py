@@ -1,5 +1,6 @@
 """Blocks of the pages that do more than one process can: environments, installations, builds, a server, pictures. A
-shell runs them as they stand, in a copy of the tree and in the environment that CONTRIBUTING.md makes.
+shell runs them as they stand, in a copy of the tree, with what was compiled in it, and in the environment that
+CONTRIBUTING.md makes.
 
     python tests/pages.py            what a reader types first: `.ci/run docs`
     python tests/pages.py --long     the whole test suite and the pictures of the papers as well
@@ -90,7 +91,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--long", action="store_true", help="the test suite and the pictures as well")
     long = parser.parse_args().long
-    left = shutil.ignore_patterns(".git", "build", "_build", ".venv", "*.so", "_core.c", "__pycache__", "*.egg-info")
+    left = shutil.ignore_patterns(".git", "lib.*", "bdist.*", "_build", ".venv", "*.so", "__pycache__", "*.egg-info")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "copy"
         shutil.copytree(ROOT, folder, ignore=left)

@@ -113,10 +113,11 @@ def test_laws_see_an_answer_that_misses():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="patience is measured by a signal")
-def test_two_thousand_cases(tmp_path, capsys):
-    attack.attack(2000, 1, tmp_path / "state", patience=0.03)
+@pytest.mark.parametrize("n", [600, pytest.param(4000, marks=pytest.mark.slow)])
+def test_cases_by_the_hundred(n, tmp_path, capsys):
+    attack.attack(n, 1, tmp_path / "state", patience=0.03)
     table = attack.table(tmp_path / "state")
-    assert table.startswith("2,000 cases") and "; 0 wrong, 0 crash" in table, capsys.readouterr().out
+    assert table.startswith(f"{n:,} cases") and "; 0 wrong, 0 crash" in table, capsys.readouterr().out
 
 
 FOUND = [  # each raised an exception that is none of the package's, or a numpy warning, or contradicted itself

@@ -12,7 +12,7 @@ flags=(-std=c99 -ffp-contract=off -fno-math-errno -fno-trapping-math -DHS_NO_CLO
 sources=("$csrc"/*.c "$csrc"/*/*.c) checks=("$here"/check_*.c) kinds=("") cc=${CC:-gcc}
 export HS_FEW=${HS_FEW-8} slow=' check_bulk_terms check_counts_terms check_smoothing_terms '
 case ${HS_CHECKS:-bounds} in
-    bounds) flags+=(-g -O1 -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all) ;;
+    bounds) flags+=(-g1 -O1 -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all) ;;
     memory) cc=${CC:-clang} flags+=(-g -O1 -Wall -Wextra -Werror -fsanitize=memory -fno-omit-frame-pointer) ;;
     noise)
         flags+=(-O2 -w -frounding-math -D_POSIX_C_SOURCE=200809L -include "$here/noise.h")
