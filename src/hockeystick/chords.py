@@ -13,6 +13,7 @@ from __future__ import annotations
 import collections
 import itertools
 import math
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,7 +62,7 @@ class Curve:
         self.kept: collections.deque[Nodes] = collections.deque(maxlen=KEPT)
         # The Gaussian curve of the same advantage: where the search starts and how far apart its points are.
         adv = min(max(self.ask(0.0).estimate, 1e-12), 1 - 1e-15)
-        self.mu = 2 * normal_quantile(0.5 * (1 + adv))
+        self.mu = 2 * NormalDist().inv_cdf(0.5 * (1 + adv))
 
     def nodes(self, centre: float, h: float, steps: tuple[float, ...]) -> Nodes:
         eps = [centre + h * step for step in steps]
@@ -78,7 +79,7 @@ class Curve:
         A chord's slope is the mean of p over its cell, so it says on which side of one of its ends the wanted eps lies:
         these ends bracket it. Inside the bracket the next centre is read off the slopes in the middle of the cells.
         """
-        z = normal_quantile(level)
+        z = NormalDist().inv_cdf(level)
         centre = self.mu * (self.mu / 2 if dual else -self.mu / 2) - self.mu * z
         h = min(0.3 * self.mu, 0.5)
         below, above = -EPS_MAX, EPS_MAX
@@ -216,12 +217,3 @@ def chord_slope(nodes: Nodes, i: int, worse: bool) -> float:
     if worse:
         return max(0.0, nodes.high[i] - nodes.low[i + 1]) / (nodes.x_dn[i + 1] - nodes.x_up[i]) * UP
     return max(0.0, nodes.low[i] - nodes.high[i + 1]) / (nodes.x_up[i + 1] - nodes.x_dn[i]) * DOWN
-
-
-def normal_quantile(p: float) -> float:
-    """About the p-quantile of N(0, 1): a starting point, nothing more."""
-    q, lo, hi = min(p, 1 - p), -38.0, 0.0
-    for _ in range(40):
-        middle = 0.5 * (lo + hi)
-        lo, hi = (middle, hi) if 0.5 * math.erfc(-middle / math.sqrt(2)) < q else (lo, middle)
-    return lo if p < 0.5 else -lo

@@ -254,8 +254,9 @@ def _rates(run: Ran, fpr: float | Numbers, direction: str, options: Any, which: 
     curves: dict[str, Curve] = {}
     sides = _sides(run, direction, options)
     for a in flat:
-        # (tpr low, high, fnr low, high)
-        found = [_point(run, side, options, a, routes, curves) for side in sides]
+        found: list[tuple[float, float, float, float]] = []  # (tpr low, high, fnr low, high)
+        for side in sides:
+            found.append(_point(run, side, options, a, routes, curves, found))
         tpr, fnr = (
             (max(s[0] for s in found), max(s[1] for s in found)),
             (min(s[2] for s in found), min(s[3] for s in found)),
@@ -271,10 +272,10 @@ def _rates(run: Ran, fpr: float | Numbers, direction: str, options: Any, which: 
 
 
 def _point(
-    run, side: str, options: dict, a: float, routes: set[str], curves: dict[str, Curve]
+    run, side: str, options: dict, a: float, routes: set[str], curves: dict[str, Curve], others: list
 ) -> tuple[float, float, float, float]:
     """(tpr lower, tpr upper, fnr lower, fnr upper) at fpr a in one direction. `curves`: those of the directions that
-    were asked before.
+    were asked before; `others`: what was found for these, above whose tpr nothing is asked further.
 
     Where the threshold lies below 0 (a large), fnr is the small number. It is the fpr of the reverse test whose tpr is
     1 - a, so that fnr = max_x (1 - a - delta_rev(x)) / x, and f bounds it from above if delta_rev(x) + f x >= 1 - a for
@@ -291,7 +292,10 @@ def _point(
         def ends(nodes: Nodes, low: float) -> tuple[float, float]:  # [theory: risk.tpr]
             return tpr_lower(nodes, a), min((d + a * x) * UP for d, x in zip(nodes.high, nodes.x_up, strict=True))
 
-        low, high = _narrowed(curve(side), a, False, (a, 1.0), ends)
+        def lesser(low: float, high: float) -> bool:
+            return any(high <= other[0] for other in others)
+
+        low, high = _narrowed(curve(side), a, False, (a, 1.0), ends, lesser)
         return low, high, _one_minus(high, -1), _one_minus(low, 1)
     tpr_low, tpr_high = _one_minus(a, -1), _one_minus(a, 1)
 
@@ -299,15 +303,19 @@ def _point(
         low = max(low, *((tpr_low - d) * DOWN / x for d, x in zip(nodes.high, nodes.x_up, strict=True)))
         return low, fpr_upper(nodes, tpr_high, low)
 
-    low, high = _narrowed(curve(REVERSE[side]), 1 - a, True, (0.0, tpr_high), reverse_ends)
+    def larger(low: float, high: float) -> bool:
+        return any(low >= other[3] for other in others)
+
+    low, high = _narrowed(curve(REVERSE[side]), 1 - a, True, (0.0, tpr_high), reverse_ends, larger)
     return _one_minus(high, -1), _one_minus(low, 1), low, high
 
 
-def _narrowed(curve: Curve, level: float, dual: bool, widest: tuple[float, float], ends) -> tuple[float, float]:
-    """The narrowest [low, high] that ends(nodes, low) gives, by nodes of levels asked before if these will do."""
+def _narrowed(curve: Curve, level: float, dual: bool, widest: tuple[float, float], ends, settled):
+    """The narrowest [low, high] that ends(nodes, low) gives, by nodes of levels asked before if these will do, or the
+    first that is settled(low, high)."""
 
     def enough(low: float, high: float) -> bool:
-        return high - low <= GOOD_ENOUGH * (high if dual else min(high, 1 - high))
+        return settled(low, high) or high - low <= GOOD_ENOUGH * (high if dual else min(high, 1 - high))
 
     def narrower(low: float, high: float, nodes: Nodes) -> tuple[float, float]:
         inner = ends(nodes, low)
