@@ -10,6 +10,7 @@ import pytest
 from scipy.special import erfcx, log_ndtr, ndtr
 
 import hockeystick as hs
+from conftest import some
 from hockeystick import _core
 from hockeystick.routes import contour, few, jumps
 from hockeystick.what import sampling
@@ -42,14 +43,15 @@ def sparse_runs(count, seed):
             yield steps, eps, truth
 
 
-def test_both_sides():  # [theory: small.jumps]
+@pytest.mark.parametrize("n", some(300))
+def test_both_sides(n):  # [theory: small.jumps]
     off, said = [], 0
-    for steps, eps, truth in sparse_runs(300, 3):
+    for steps, eps, truth in sparse_runs(n, 3):
         lower, upper = jumps.log_delta_lower(steps, eps), jumps.log_delta_upper(steps, eps)
         assert lower <= truth.upper and truth.lower <= upper
         said += lower > -math.inf
         off.append(upper - truth.upper)
-    assert said > 200
+    assert said > 2 * n / 3
     assert np.quantile(off, 0.25) < 2  # nats
 
 
@@ -100,9 +102,10 @@ def two_runs(sigma: float, q: float, eps: float, log_unit: float) -> float:
     return 2 * one + more * (more + 2 * den) - math.expm1(eps) * den * den
 
 
-def test_the_expansion_of_two_runs():  # [theory: small.numbers, small.expansion, small.complex, small.bulk]
+@pytest.mark.parametrize("n", some(400))
+def test_the_expansion_of_two_runs(n):  # [theory: small.numbers, small.expansion, small.complex, small.bulk]
     rng, sharp, seen = np.random.default_rng(4), 0, 0
-    for _ in range(400):
+    for _ in range(n):
         sigma, q = math.exp(rng.uniform(-2, 3)), 10 ** rng.uniform(-9, -0.6)
         loss = math.log1p(q * math.expm1(min(600.0, rng.uniform(2, 28) / sigma - 0.5 / sigma**2)))
         steps = gaussian_steps(hs.poisson_subsampled(hs.gaussian(sigma), q) * 2, "add_remove")
@@ -113,8 +116,8 @@ def test_the_expansion_of_two_runs():  # [theory: small.numbers, small.expansion
         assert at.lower - 1e-11 * (1 + sigma**2) <= truth <= at.upper + 1e-11 * (1 + sigma**2)
         seen += 1
         sharp += at.width < 1e-9
-    assert seen > 100
-    assert sharp > 50
+    assert seen > n / 4
+    assert sharp > n / 8
 
 
 @pytest.mark.parametrize(
@@ -138,9 +141,10 @@ def test_the_expansion_of_many_runs(sigma, q, k, eps, delta, width):
     assert root.width < width
 
 
-def test_the_expansion_against_the_line():
+@pytest.mark.parametrize("n", some(150, 3))
+def test_the_expansion_against_the_line(n):
     rng, seen = np.random.default_rng(9), 0
-    for _ in range(150):
+    for _ in range(n):
         sigma, q, k = math.exp(rng.uniform(-1.6, 1.5)), 10 ** rng.uniform(-6, -2), int(10 ** rng.uniform(0.4, 4.5))
         steps = gaussian_steps(hs.poisson_subsampled(hs.gaussian(sigma), q) * k, "add_remove")
         root = jumps.root(steps, 0, math.log(10) * rng.uniform(-14, -5))
@@ -151,7 +155,7 @@ def test_the_expansion_against_the_line():
             seen += 1
             assert own.lower <= line.upper
             assert line.lower <= own.upper
-    assert seen > 10
+    assert seen > n / 15
 
 
 def bulk_line(function, sigma: float, q: float, k: float, add: int, at: float):
@@ -346,10 +350,11 @@ def test_runs_of_two_sided_branches_against_the_whole_line(adjacency):  # [theor
         seen += 1
 
 
-def test_what_lies_beyond_the_last_node():  # [theory: small.bulk-far]
+@pytest.mark.parametrize("n", some(60))
+def test_what_lies_beyond_the_last_node(n):  # [theory: small.bulk-far]
     """|phi| against its bound, by dense panels, and the masses of cells against sums."""
     rng = np.random.default_rng(8)
-    for _ in range(60):
+    for _ in range(n):
         m, q, add = math.exp(rng.uniform(-4, 0.7)), 10 ** rng.uniform(-6, -0.5), rng.integers(2)
         left, cut = -12.0, rng.uniform(2, 12)
         at = np.linspace(left, cut, 4001)
@@ -463,9 +468,10 @@ def test_many_runs_of_large_losses(sigma, q, k, delta, c, exact):  # [theory: sm
     assert at.lower - exact <= truth <= at.upper + exact
 
 
-def test_transforms_of_jumps():  # [theory: small.counts-far]
+@pytest.mark.parametrize("n", some(300))
+def test_transforms_of_jumps(n):  # [theory: small.counts-far]
     rng = np.random.default_rng(12)
-    for _ in range(300):
+    for _ in range(n):
         m, q, c = math.exp(rng.uniform(-0.7, 3)), 10 ** rng.uniform(-8, -0.1), math.exp(rng.uniform(-4, 2.5))
         s = rng.uniform(0.55, 0.999)
         low = math.log(s * (1 - q) / (q * (1 - s))) / m + m / 2
@@ -484,9 +490,10 @@ def test_transforms_of_jumps():  # [theory: small.counts-far]
             assert own <= math.exp(eta * start) * most + 1e-6
 
 
-def test_counts_of_jumps_against_the_whole_line():
+@pytest.mark.parametrize("n", some(150, 3))
+def test_counts_of_jumps_against_the_whole_line(n):
     rng, seen = np.random.default_rng(13), 0
-    for _ in range(150):
+    for _ in range(n):
         sigma, q = math.exp(rng.uniform(-3, 0.6)), 10 ** rng.uniform(-6, -0.1)
         k, log_delta = float(int(10 ** rng.uniform(0.4, 5))), -rng.uniform(7, 300)
         own = bulk_line(_core.bulk_line_eps, sigma, q, k, 0, log_delta)
@@ -497,4 +504,4 @@ def test_counts_of_jumps_against_the_whole_line():
         seen += 1
         assert own.lower <= line.upper
         assert line.lower <= own.upper
-    assert seen > 30
+    assert seen > n / 5
