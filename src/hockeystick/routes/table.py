@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..answers import ZERO, Point, Root
+from ..answers import ZERO, Point, Root, meet
 from ..arguments import log_lower
 from ..bound import AccuracyError
 from ..outward import log_floor
@@ -19,7 +19,7 @@ from ..threads import together
 from ..what.allocation import RandomAllocation
 from ..what.loss import ends
 from ..what.pair import paired_steps
-from . import bounds, composed, contour, jumps, saddlepoint, single
+from . import bounds, composed, contour, jumps, one_sided, saddlepoint, single
 
 
 class Route(NamedTuple):
@@ -190,17 +190,28 @@ def _prv_root(question, add: int, delta: float):
     return _of_grid(question, lambda: prv().root(question.losses(add), delta, question.rtol, question.n_threads))
 
 
+def _between_others(question, found) -> bool:
+    """Whether a run under replace-one is wide enough to be put between those of one-sided pairs."""
+    return question.adjacency == "replace_one" and not (found and found.width < one_sided.SHARP)
+
+
 def _jumps_point(question, add: int, eps: float):
     if not question.gaussian:
         paired = paired_steps(question.run, question.adjacency, bool(add))
-        return paired and jumps.pair_point(paired, add, eps)
+        if paired is None:
+            return None
+        found = jumps.pair_point(paired, add, eps)
+        return meet(found, one_sided.point(paired, eps), question.run) if _between_others(question, found) else found
     return jumps.point(question.steps, add, eps)
 
 
 def _jumps_root(question, add: int, delta: float):
     if not question.gaussian:
         paired = paired_steps(question.run, question.adjacency, bool(add))
-        return paired and jumps.pair_root(paired, add, delta)
+        if paired is None:
+            return None
+        found = jumps.pair_root(paired, add, delta)
+        return meet(found, one_sided.root(paired, delta), question.run) if _between_others(question, found) else found
     return jumps.root(question.steps, add, math.log(delta))
 
 
