@@ -62,6 +62,7 @@ if switch("HS_NOISE"):
         "-include",
         "tests/csrc/noise.h",
     ]
+    gate_flags = ["-O0"]  # it is compiled for one run
 if switch("HS_WERROR"):
     cflags += ["-Werror"]
 if sys.platform not in ("darwin", "win32") and not switch("HS_NO_OPENMP"):  # MSVC's OpenMP has no atomic reads
