@@ -406,6 +406,21 @@ def test_the_sum_by_which_two_sides_differ():  # [theory: small.one-sided]
             assert mean <= ((lift - u * q) * math.expm1(m * m) + q * lift) * (1 + 1e-10)
 
 
+def test_points_squeeze_a_root():  # [theory: line.root]
+    """Both ends of a root that is known, moved apart, come back around it; where no line takes a point they stay."""
+    paired = paired_steps(hs.poisson_subsampled(hs.gaussian(1.3), 3e-3) * 40, "replace_one", False)
+    line = contour.pair_root(paired, 0, 1e-6)
+    for below, above in ((0.5, 1.01), (0.99, 3.0), (0.9, 1.1)):
+        wide = line._replace(lower=below * line.lower, upper=above * line.upper, route="jumps")
+        found = one_sided.squeezed(paired, 0, wide, 1e-6)
+        assert found.lower <= line.upper
+        assert line.lower <= found.upper
+        assert found.width < 1e-9
+    sparse = paired_steps(hs.poisson_subsampled(hs.gaussian(1.24), 5e-5) * 12, "replace_one", False)
+    wide = one_sided.root(sparse, 3.6e-18)
+    assert one_sided.squeezed(sparse, 0, wide, 3.6e-18) == wide
+
+
 def test_what_one_side_declines():
     step = hs.truncated_poisson_subsampled(hs.gaussian(1.0), 0.01, dataset_size=100, max_batch=1)
     assert one_sided.root(paired_steps(step * 2, "replace_one", False), 1e-6) is None
@@ -413,7 +428,8 @@ def test_what_one_side_declines():
 
 
 @pytest.mark.parametrize(
-    "sigma, q, k, delta, width", [(1.24, 5e-5, 12, 3.6e-18, 0.03), (0.89, 1.7e-5, 19, 1.6e-18, 3e-3)]
+    "sigma, q, k, delta, width",
+    [(1.24, 5e-5, 12, 3.6e-18, 0.03), (0.89, 1.7e-5, 19, 1.6e-18, 3e-3), (0.6651, 1.4e-5, 151_948, 4e-15, 1e-3)],
 )
 def test_replaced_runs_that_no_line_takes(sigma, q, k, delta, width):
     run = hs.poisson_subsampled(hs.gaussian(sigma), q) * k

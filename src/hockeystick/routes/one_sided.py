@@ -28,6 +28,9 @@ PART = 1e-4
 SHARP = 1e-6
 """Relative width of the line's answer from which that of the jumps is not asked."""
 
+LOOKS, WIDE = 7, 3e-4
+"""Points by which a root is squeezed, and the relative width from which it is."""
+
 TILTS = np.geomspace(1e-4, 30, 64)
 """u times the largest r."""
 
@@ -96,6 +99,35 @@ def root(paired: PairedSteps, delta: float) -> Root | None:
     end = _point(steps, upper)
     terms = -math.expm1(min(end.estimate - log_delta, 0.0)) if end else 1.0, *least.terms[1:]
     return Root(max(least.lower, 0.0), min(max(least.estimate, 0.0), upper), upper, terms, "jumps")
+
+
+def squeezed(paired: PairedSteps, add: int, found: Root, delta: float) -> Root:
+    """The root with ends moved in by certified points between them, as delta falls with eps [theory: line.root]: lines
+    may take the pairs at an eps though they find no root."""
+    log_delta = math.log(delta)
+    slack, (lower, eps, upper) = 2 * log_slack(log_delta), found[:3]
+    steep, last, known = 10 / max(upper, 1e-300), None, None
+    for look in range(LOOKS):
+        if not lower < eps < upper:
+            eps = 0.5 * (lower + upper)
+        point = contour.pair_point(paired, add, eps)
+        if not (point and point.width < SHARP):
+            point = meet(point, jumps.pair_point(paired, add, eps))
+        if point is None or not point.lower > -math.inf:
+            break
+        known = point
+        if point.lower >= log_delta + slack:
+            lower = max(lower, eps)
+        if point.upper <= log_delta - slack:
+            upper = min(upper, eps)
+        off = point.estimate - log_delta
+        if last and (eps - last[0]) * (last[1] - off) > 0:
+            steep = (last[1] - off) / (eps - last[0])
+        last = eps, off
+        eps += (off + (-1) ** look * 1.1 * max(point.upper - point.estimate, point.estimate - point.lower)) / steep
+    if known is None or last is None or not upper - lower < found.upper - found.lower:
+        return found
+    return Root(lower, min(max(last[0], lower), upper), upper, known.terms, known.route)
 
 
 def _point(steps: GaussianSteps, eps: float) -> Point | None:

@@ -211,7 +211,10 @@ def _jumps_root(question, add: int, delta: float):
         if paired is None:
             return None
         found = jumps.pair_root(paired, add, delta)
-        return meet(found, one_sided.root(paired, delta), question.run) if _between_others(question, found) else found
+        if not _between_others(question, found):
+            return found
+        found = meet(found, one_sided.root(paired, delta), question.run)
+        return one_sided.squeezed(paired, add, found, delta) if found and found.width > one_sided.WIDE else found
     return jumps.root(question.steps, add, math.log(delta))
 
 
