@@ -202,7 +202,7 @@ def moments():
 TERMS = {
     "grid-wrapped": (wrapped, 10.0, 2.0),
     "grid-truncated": (truncated, 50.0, 10.0),
-    "grid-fft": (fft_rounding, 60000.0, 10000.0),
+    "grid-fft": (fft_rounding, 30000.0, 5000.0),
     "prv-radius": (prv_radius, 100.0, 20.0),
     "pld-interval": (pld_mesh, 10.0, 3.0),
     "jumps-upper": (jumps_upper, 5.0, 1.2),

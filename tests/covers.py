@@ -11,8 +11,10 @@ most, all else as it is. With the constant taken A times,
 
 must hold; with the constant A/1000 times it must not, so that a constant wrong by that much is seen.
 
+reference/covers_left.json says of every other constant what was measured of it in the queries (`Left`).
+
     python -m tests.covers --build DIR           # checks every constant
-    python -m tests.covers --build DIR --find    # looks for the operations again, writes covers.json
+    python -m tests.covers --build DIR --find    # looks for the operations again, writes both tables
     python -m tests.covers --build DIR --table   # per query: worst case over all signs, over the claim
 
 Needs clang and opt (14); --find takes half an hour, the check a minute."""
@@ -28,9 +30,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 TABLE = HERE / "reference/covers.json"
+LEFT = HERE / "reference/covers_left.json"
 ROUNDING = ("rounding", "fft_rounding")
 AMPLITUDE, SEEN, MOST = 3e4, 1e3, 1e8
 """Units u: of an operation whose effect is measured; by how much a constant may be wrong unseen; the largest."""
@@ -39,6 +43,9 @@ GONE = "an operation is gone: --find"
 
 MEASURED = 20.0
 """Seconds for the shares of one query, and as much for its operations, unless --each says otherwise."""
+
+MOST_NEAR = 100
+"""Operations of a constant's own function or file whose effect is measured, the nearest lines first."""
 
 SHARE = 0.7
 """Part of a constant that the operations found for it take at most: what is left is for the second order."""
@@ -164,18 +171,62 @@ def scope(hs) -> None:
     import numpy as np
 
     from hockeystick import _core
-    from hockeystick.routes import contour, jumps
+    from hockeystick.routes import contour, few, jumps
     from hockeystick.what.pair import gaussian_steps
 
     def one(x, *names):
         return {name.rpartition(".")[2]: float(x[i]) for i, name in enumerate(names)}
 
-    SCOPE.update(hs=hs, np=np, math=math, _core=_core, jumps=jumps, contour=contour, steps=gaussian_steps, one=one)
+    def kept(mechanism, steps, at, what="epsilon"):
+        """The answer of an accountant that keeps a line, after a few more steps."""
+        accountant = hs.Accountant()
+        accountant.step(mechanism, steps)
+        getattr(accountant, what)(at)
+        accountant.step(mechanism, 5)
+        return getattr(accountant, what)(at)
+
+    SCOPE.update(hs=hs, np=np, math=math, _core=_core, jumps=jumps, contour=contour, few=few)
+    SCOPE.update(steps=gaussian_steps, one=one, kept=kept)
     SCOPE["S"] = lambda sigma, q: hs.poisson_subsampled(hs.gaussian(sigma), q)
     SCOPE["P"] = hs.poisson_subsampled
 
 
 # Looking for operations
+
+SMALL, IDLE = 1e-2, 1 / SEEN
+"""A share of a claim below which a constant is small in it; of a constant below which operations leave it idle."""
+
+
+class Left(NamedTuple):
+    """What was measured of a constant without a row: in how many queries it was reached; the largest share of a claim
+    (of a rounding term, an error term, an interval's width) that is its own, and where; the largest share of it that
+    operations near it take in a query, together; and how many pairs of it and a query were left out for want of time.
+
+    No reason is written by hand: `reason` follows from the numbers."""
+
+    reached: int = 0
+    share: float = 0.0
+    where: str = ""
+    takes: float = 0.0
+    late: int = 0
+
+    @property
+    def reason(self) -> str:
+        """unreached: by no query. unmoved: taken a thousand times it moves no claim. small: without it no claim would
+        be smaller by more than a hundredth. idle: all operations near it take at most a thousandth of it. late: not
+        looked at in every query. beside: operations take more, but never of it alone."""
+        if not self.reached:
+            return "unreached"
+        if not self.share:
+            return "late" if self.late == self.reached else "unmoved"
+        if self.share <= SMALL:
+            return "small"
+        return "late" if self.late else "idle" if self.takes <= IDLE else "beside"
+
+    def joined(self, other: Left) -> Left:
+        most = max(self, other, key=lambda x: x.share)
+        late = self.late + other.late
+        return Left(self.reached + other.reached, most.share, most.where, max(self.takes, other.takes), late)
 
 
 class Search:
@@ -184,14 +235,20 @@ class Search:
     def __init__(self, lab: Lab):
         self.lab, self.effects, self.clean, self.found = lab, {}, {}, {}
         self.shares = collections.defaultdict(list)  # of a constant: (share, query, term, increment)
+        self.left: dict[int, Left] = collections.defaultdict(Left)
+        self.takes: dict[int, float] = collections.defaultdict(float)
 
-    def measure(self, name: str, text: str, each: float = MEASURED) -> None:
+    def measure(self, name: str, text: str, wanted, each: float = MEASURED) -> list[int]:
+        """Shares of the wanted constants that the query reaches; these."""
         clean, operations, constants = self.lab.reached(text)
         self.clean[name] = clean, operations
         until = time.monotonic() + each
+        constants = [at for at in constants if at in wanted]
         for at in constants:
-            if time.monotonic() > until:
-                break
+            late = time.monotonic() > until
+            self.left[at] = self.left[at].joined(Left(1, late=int(late)))
+            if late:
+                continue
             several = [(by, self.lab.moved(text, {}, {at: by})) for by in (3.0, SEEN)]
             for term in clean:
                 claim = "rounding" if term == "estimate" else term
@@ -200,8 +257,15 @@ class Search:
                 rise = [abs_gain(claim, clean, x) / (by - 1) if x else math.nan for by, x in several]
                 rise = rise[1] if abs(rise[0] - rise[1]) <= 0.05 * abs(rise[1]) else rise[0]
                 size = max(clean["rounding"], 1e-300) if term == "estimate" else 1.0
+                self.note(at, name, term, rise / (size if term == "estimate" else room(term, clean)))
                 if rise > (1e-6 * size if term == "estimate" else 1e-19):
                     self.shares[at].append((rise / size, name, term, rise))
+
+        return constants
+
+    def note(self, at: int, name: str, term: str, share: float) -> None:
+        if share > max(1e-9, self.left[at].share):
+            self.left[at] = self.left[at]._replace(share=float(f"{min(share, 1.0):.2g}"), where=f"{name}: {term}")
 
     def effect(self, name: str, at: int) -> dict[str, float]:
         """What one unit of an operation does to every term, with its sign."""
@@ -221,7 +285,7 @@ class Search:
                 by /= 100
         return self.effects[name, at]
 
-    def seek(self, constant: int, name: str) -> dict | None:
+    def seek(self, constant: int, name: str, until: float) -> dict | None:
         """A row of the table, whose check passes, and fails with the constant at a thousandth: from operations of the
         constant's own function, else of its file, else of all whose effect is known."""
         claim, first = self.lab.claims[constant], ("estimate", "upper", "lower")
@@ -233,23 +297,28 @@ class Search:
             near[rank].append((abs(line - claim["line"]), at))
         for rank in (0, 1, 2):
             for _, _, term, rise in sorted(shares, key=lambda x: (x[2] not in first, -x[0])):
-                if rank == 2 and term not in first:
+                if (rank == 2 and term not in first) or time.monotonic() > until:
                     continue
                 found = [at for _, at in sorted(near[rank])]
-                row = self._seek(constant, name, term, rise, found, 60 if rank < 2 else 0)
+                row = self._seek(constant, name, term, rise, found, MOST_NEAR if rank < 2 else 0, until)
                 if row:
                     return row | {"near": rank}
         return None
 
-    def _seek(self, constant, name, term, rise, operations, most):
-        chosen, total = {}, 0.0
+    def _seek(self, constant, name, term, rise, operations, most, until):
+        chosen, total, taken = {}, 0.0, 0.0
         known = [at for at in operations if (name, at) in self.effects]
         for at in operations[:most] if most else known:
+            if time.monotonic() > until:
+                self.left[constant] = self.left[constant]._replace(late=self.left[constant].late + 1)
+                return None
             e = self.effect(name, at).get(term, math.nan)
+            taken += abs(e) if abs(e) < rise else 0.0
             if 3e-3 * rise < abs(e) and total + abs(e) < SHARE * rise:
                 sign = 1.0 if e > 0 else -1.0
                 chosen[at] = -sign if term == "lower" else sign
                 total += abs(e)
+        self.takes[constant] = max(self.takes[constant], taken / rise if most else 0.0)
         if not chosen:
             return None
         by = max(1e4, (30 * self.clean[name][0].get("rounding", 0) / total) if term == "estimate" else 1e5)
@@ -260,6 +329,15 @@ class Search:
                 return row
             by /= 10
         return None
+
+
+def room(name: str, clean: dict) -> float:
+    """What a share of an end is taken of: the width of its interval, else the end; of a named term, that is relative,
+    1."""
+    if name[:4] == "the ":
+        return 1.0
+    width = abs(clean["upper"] - clean["lower"]) if "lower" in clean and "upper" in clean else abs(clean[name])
+    return max(width, 1e-300)
 
 
 def abs_gain(name: str, clean: dict, other: dict) -> float:
@@ -293,32 +371,55 @@ def chosen(given) -> dict[str, str]:
     return {name: text for name, text in probes().items() if not given.only or name in given.only}
 
 
+def stored(path: Path) -> dict:
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
 def find(lab: Lab, given) -> None:
-    """Rows for all constants, query by query; a row that still holds stays."""
+    """Rows for all constants, query by query; a row that still holds stays, and what was measured of the others is
+    forgotten where it is measured anew: all of it, unless queries are chosen."""
     search, start = Search(lab), time.monotonic()
-    old = json.loads(TABLE.read_text()) if TABLE.exists() else {}
+    old, before = stored(TABLE), {} if not given.only else stored(LEFT)
     names = {at: name_of(claim) for at, claim in enumerate(lab.claims)}
     rows = {
         names[at]: old[names[at]] for at in names if names[at] in old and judge(lab, at, old[names[at]]) == "covers"
     }
     for name, text in chosen(given).items():
-        began, before = time.monotonic(), len(rows)
+        began, had = time.monotonic(), len(rows)
         if began - start > given.seconds:
             break
         try:
-            search.measure(name, text, given.each)
+            wanted = search.measure(name, text, {at for at in names if names[at] not in rows}, given.each)
         except Exception as error:
             print(f"{name}: {type(error).__name__} {error}", flush=True)
             continue
         until = time.monotonic() + given.each
-        for at in [at for at in names if names[at] not in rows and any(x[1] == name for x in search.shares[at])]:
-            row = search.seek(at, name) if time.monotonic() < until else None
+        for at in [at for at in wanted if any(x[1] == name for x in search.shares[at])]:
+            if time.monotonic() > until:
+                search.left[at] = search.left[at]._replace(late=search.left[at].late + 1)
+                continue
+            row = search.seek(at, name, until)
             if row:
                 rows[names[at]] = row
-        print(f"{time.monotonic() - began:5.1f} s {name}: {len(rows) - before} more of {len(rows)}", flush=True)
+        print(f"{time.monotonic() - began:5.1f} s {name}: {len(rows) - had} more of {len(rows)}", flush=True)
         TABLE.write_text(json.dumps(rows, indent=0, sort_keys=True) + "\n")
-    left = collections.Counter(f"{c['path']} {c['within']}" for at, c in enumerate(lab.claims) if names[at] not in rows)
+        write_left(search, names, rows, before)
+    left = collections.Counter(x["reason"] for x in stored(LEFT).values())
     print(f"{len(rows)} of {len(names)}; without a row: {dict(left)}")
+
+
+def write_left(search: Search, names: dict, rows: dict, before: dict) -> None:
+    """One line a constant without a row."""
+    found = {}
+    for at, name in names.items():
+        if name in rows:
+            continue
+        was = Left(**{k: x for k, x in before.get(name, {}).items() if k != "reason"})
+        takes = float(f"{search.takes[at]:.2g}")
+        now = was.joined(search.left[at]._replace(takes=takes))
+        found[name] = {"reason": now.reason, **now._asdict()}
+    lines = (f"{json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(found.items()))
+    LEFT.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def check(lab: Lab) -> int:

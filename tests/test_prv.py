@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
+from hockeystick import _core
 from hockeystick.bound import AccuracyError
-from hockeystick.grid import _fft
+from hockeystick.grid import _fft, convolve
 from hockeystick.grid.cells import density_variation_upper, mesh, radius_upper
 from hockeystick.routes import pld, prv
 from hockeystick.what.law import gaussian_loss
@@ -80,6 +81,21 @@ def test_fft_error_is_inside_its_bound():  # [theory: grid.fft, grid.fft-error]
         error = np.linalg.norm((_fft.forward(x) - exact).astype(complex)) / np.linalg.norm(exact.astype(complex))
         assert error < _fft.error_upper(n)
         assert np.allclose(_fft.inverse(_fft.forward(x)), x, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("powers", [[3], [64, 7, 1], [65, 2.5], [1e5], [300, 40, 1e3]])
+def test_powers_are_inside_their_bound(powers):  # [theory: grid.power]
+    rng, n, k = np.random.default_rng(2), 1 << 11, np.array(powers, float)
+    for _ in range(4):
+        w = rng.random((k.size, n)) * np.exp(-np.arange(n) * np.exp(rng.uniform(-4, 4)))
+        spec = np.fft.fft(w / w.sum(1)[:, None])
+        point, found = np.zeros(k.size), np.empty(n, complex)
+        exact = np.prod([np.exp(a * np.log(z)) for a, z in zip(k, spec.astype(np.clongdouble), strict=True)], axis=0)
+        _core.convolve_powers(spec, point, k, 1, True, found)
+        sup = max(0.0, float(k @ np.log(np.abs(spec).max(1))))
+        error, size = (float(np.sqrt(np.sum(np.abs(x) ** 2))) for x in (found - exact, exact))
+        assert error <= convolve._powers_upper(k, n, sup) * 2.0**-53 * size
+        print(powers, convolve._powers_upper(k, n, sup) * 2.0**-53 * size / error)
 
 
 def test_fast_length():

@@ -98,9 +98,9 @@ static void power(double x, double y, double k, int whole, double floor2, double
  * holds unless `first`; then it may be the first row. `point` is a mass at index 0, left out of the transform: its
  * own transform is the constant, free of FFT error (tiny q: most of the mass). Error relative to |z|^k: log|z| is
  * off by 6u (log1p of |z|^2 - 1, formed without cancellation for |z| near 1, else log) plus 2u |log|z||, the
- * argument by 2 pi u, and k times them by u more: k (6 + 3 pi) u + 3 * 745 u, as only |k log|z|| <= 745 survives;
- * exp, cos, sin and products add 8u. In total <= u (20 k + 2500) a row, adding the point included. Whole k <= 64 by
- * squaring: the error of a product is the sum of its factors' and 3u, so 4 k u. */
+ * argument by 2 pi u, and k times them by u more: k (6 + 3 pi) u + 3 u |k log|z||; exp, cos, sin and products add 11u.
+ * In total <= u (20 k + 20 + 3 |k log|z||) a row, adding the point included. Whole k <= 64 by squaring: the error of a
+ * product is the sum of its factors' and 3u, so 4 k u, the row's product with the others included. */
 int hs_convolve_powers(int64_t n, int64_t rows, const double *spec, const double *point, const double *k, int n_threads,
                        int first, double *product)
 {

@@ -7,23 +7,27 @@
 #include "law/bulk.h"
 static int given_cut(hs_bulk *J, double l, double t, double y);
 static int given_cell(hs_bulk *J, const double *from, double end, double t, double y);
+static void given_masses(const hs_bulk *J, const double *x, double *p, double *u, double *den, double *rel);
 #define hs_bulk_line_work own_bulk_line_work
 #define hs_bulk_line_delta own_bulk_line_delta
 #define hs_bulk_line_eps own_bulk_line_eps
 #define hs_bulk_cut given_cut /* with a rule of `few` nodes and panels for small frequencies */
 #define hs_bulk_cell given_cell
 #define hs_nodes_freeze given_freeze
+#define hs_bulk_masses given_masses
 #include "line/sum.h"
 #include "line/bulk_line.c"
 #include "terms.h"
 #undef hs_bulk_cut
 #undef hs_bulk_cell
 #undef hs_nodes_freeze
+#undef hs_bulk_masses
 int hs_bulk_cut(hs_bulk *J, double l, double t, double y);
 int hs_bulk_cell(hs_bulk *J, const double *from, double end, double t, double y);
 void hs_nodes_freeze(hs_nodes *F);
+void hs_bulk_masses(const hs_bulk *J, const double *x, double *p, double *u, double *den, double *rel);
 
-static double *work, x20[20], w20[20], x_few[20], w_few[20], turned_node, turned_round;
+static double *work, x20[20], w20[20], x_few[20], w_few[20], turned_node, turned_round, turned_mass;
 static int few_nodes;
 
 static void few_of(hs_bulk *J)
@@ -59,6 +63,16 @@ void given_freeze(hs_nodes *F)
         ((double *)F->round)[n] += turned_round;
     }
     hs_nodes_freeze(F);
+}
+
+/* Masses off by as much as claimed, each to the side that makes more of one jump. */
+static void given_masses(const hs_bulk *J, const double *x, double *p, double *u, double *den, double *rel)
+{
+    hs_bulk_masses(J, x, p, u, den, rel);
+    *p *= 1 + turned_mass;
+    *u *= 1 + turned_mass;
+    *den *= 1 - turned_mass;
+    *rel += turned_mass;
 }
 
 /* The integral of w e^{E + iyL} L^n over all branches, r from from[r] to end[r]. */
@@ -452,6 +466,36 @@ static void beyond_cut(bulk_line *A)
     term("bulk-beyond", fmax(0, F.value * exp(F.log_scale - S.log_scale) - S.value), S.alias_right, width + own(&S));
 }
 
+/* One far jump from masses off by as much as claimed [theory: small.bulk-parity]. */
+static void far_one(bulk_line *A)
+{
+    hs_value F, S;
+    double loss;
+    int r;
+    loss = A->eps * between(1.1, 3);
+    for (r = 0; r < A->J.pair.branches; r++) A->cell_from[r] = hs_bulk_place(&A->J, r, loss);
+    A->far_loss = loss;
+    A->far_tilt = A->far_log = A->far_den = 0;
+    far_at(A, A->eps, &F);
+    if (!(F.value > 1e6 * F.rounding)) return;
+    turned_mass = log_between(1e-6, 1e-2);
+    far_at(A, A->eps, &S);
+    turned_mass = 0;
+    term("bulk-far-one", fabs(S.value - F.value) / F.value, S.rounding / F.value, F.rounding / F.value);
+}
+
+/* A part without a line: Chernoff's bound holds the rounding of its own exponent [theory: line.chernoff]. */
+static void part_apart(const bulk_line *A, double eps)
+{
+    hs_line_part part = A->part[0];
+    long double c = part.c, exact;
+    hs_value v;
+    part.F.N = -1;
+    hs_line_part_at(&part, eps, &v);
+    exact = (long double)part.K[0] + part.err[0] - c * eps + c * logl(c) - (1 + c) * log1pl(c);
+    term("part-chernoff", fmax(0, (double)expm1l(exact - v.log_scale)), v.upper - 1, 1e-18 * fabs(v.log_scale));
+}
+
 int main(int argc, char **argv)
 {
     bulk_line *A = malloc(sizeof *A);
@@ -474,6 +518,13 @@ int main(int argc, char **argv)
         injected(A, i % 3);
         beyond_cut(A);
         beyond_cut(A);
+    }
+    for (i = 0; i < cases(40); i++) {
+        hs_value F;
+        double l;
+        if (!any_line(A, &l, &F)) continue;
+        part_apart(A, A->eps);
+        far_one(A);
     }
     free(work);
     free(A);
@@ -498,6 +549,7 @@ int main(int argc, char **argv)
     median("bulk-rounding-nodes", 30, 1.1, 1.001);
     median("bulk-rounding-k", 30, 1.1, 1.001);
     median("bulk-beyond", 8, 600, 40);
+    median("bulk-far-one", 8, 8, 4.1);
     median("bulk-end-lower", 200, 1.01, 1.001);
     median("bulk-end-upper", 150, 1.01, 1.001);
     return terms_end();

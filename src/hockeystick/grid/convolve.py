@@ -17,12 +17,14 @@ truncated  Pr[S >= y_lo + W] <= exp(K~(t') - t'(y_lo + W)). It lowers D^.
 fft        D^ is linear in r: by Cauchy-Schwarz at most ||c||_2 ||r^ - r||_2, where
              ||c||^2 <= e^{2(L - t x_eps)} (1 + min(W, 1/(t(2t+1)(2t+2)))/dx),
            the integral of e^{-2ts}(1-e^{-s})^2 plus one maximum; and as |phi| <= 1 up to rounding,
-             ||r^ - r||_2 <= sum_i k_i min(e2_i, e1_i (2.1 ||r||_2 + (1/2 + e1_i)^{k_i - 1})) e^{2 sum k_i e1_i}
-                             + u (20 k + 2600 b) ||r||_2 + eta_f ||r||_2,
+             ||r^ - r||_2 <= sum_i k_i min(e2_i, e1_i min_rho(1.05/rho ||r||_2 + (rho + e1_i)^{k_i - 1}))
+                             e^{2 sum k_i e1_i}
+                             + p u ||r||_2 + eta_f ||r||_2,   p = `_powers_upper`,
              e2_i = eta_f ||w_i||_2, e1_i = eta_f ||w_i||_1, w_i without cell 0,
            by |prod a^k - prod b^k| <= sum k |a-b| max^{k-1} and Parseval; powers; inverse. The error of one
            coefficient phi is at most e1 (each is a sum over all inputs through at most log2 n butterflies); where
-           |phi| >= 1/2, max^{k-1} <= 2 |phi|^k e^{2ke}, whose norm is that of r; elsewhere it is (1/2 + e1)^{k-1}.
+           |phi| >= rho >= 1/2, max^{k-1} <= |phi|^k e^{2ke}/rho, whose norm is that of r; elsewhere it is
+           (rho + e1)^{k-1}.
            convolve_tail adds 8 n eps_ld ||r||_1 e^{L - t x_eps}, eps_ld the unit of long double.
            Without the tilt this term is absolute, about 1e-16 k sqrt(n): plain FFT accountants
            fail for that reason at k >= 1e4, delta <= 1e-12.
@@ -59,6 +61,12 @@ MANY = 128
 
 THREADED = 1 << 15
 """Least length of a circle whose one spectrum is raised by several threads: a millisecond."""
+
+SQUARED = 64
+"""The largest whole power that csrc/grid/convolve.c takes by squaring."""
+
+MODULI = 0.5, 0.8, 0.95, 0.99
+"""Moduli rho of a step's transform above which its power is compared with that of the sum [theory: grid.fft-error]."""
 
 LDBL_ULP = float(np.finfo(np.longdouble).eps)
 TILTS = (1.0, 0.97, 0.94, 0.9, 0.85, 0.78, 0.7, 0.6, 0.5, 0.3, 0.15)
@@ -233,11 +241,20 @@ def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int)
     norm2, norm1 = _core.convolve_norms(r, 1.0 / n)
     k, (e2, e1) = steps.k, norms * (eta * 1.01)
     sup = math.fsum((k * (e1 + 64 * ULP)).tolist())
-    rel = ULP * (20 * math.fsum(k.tolist()) + 2600 * logs.size)
+    rel = ULP * _powers_upper(k, n, sup)
     if sup > 30 or rel > 0.1:
         raise AccuracyError(f"spectrum powers lose all digits (relative error {max(sup, rel):.2g})")
-    forward = math.fsum((k * np.minimum(e2, e1 * (2.1 * norm2 + (0.5 + e1) ** (k - 1)))).tolist())
+    power = np.min([1.05 / rho * norm2 + (rho + e1) ** (k - 1) for rho in MODULI], axis=0)
+    forward = math.fsum((k * np.minimum(e2, e1 * power)).tolist())
     return r, (forward * math.exp(2 * sup) + (rel + eta) * norm2) * 1.02, norm1
+
+
+def _powers_upper(k: np.ndarray, n: int, sup: float) -> float:
+    """What the product of powers is off by, in units u of its Euclidean norm, where the steps' moduli are at most
+    e^{sup} in all [theory: grid.power]."""
+    squared = (k <= SQUARED) & (k == np.floor(k))
+    rows = math.fsum(np.where(squared, 4 * k, 20 * k + 20).tolist())
+    return rows + (0.0 if squared.all() else 3.3 * (0.5 * math.log(n) + 1 + 3 * sup))
 
 
 def _multiply(a, b, n_threads: int):
