@@ -77,6 +77,7 @@ def compose_arrays(
     if counts.dtype.kind not in "iu":
         raise DomainError(f"count must be integers from 1 to {K_MAX:.0e}, got an array of {counts.dtype}")
     lo, hi = SIGMA_RANGE
+    rates, counts = _one_for_all(rates, Q_MIN, 1), _one_for_all(counts, 1, K_MAX)
     with np.errstate(over="ignore", invalid="ignore"):
         scale = sigmas / sensitivity
     _within("sigma", sigmas, (scale >= lo) & (scale <= hi), f"> 0 with sigma/sensitivity from {lo:g} to {hi:g}")
@@ -114,6 +115,13 @@ def _reals(name: str, given: Any) -> NDArray[np.float64]:
     if array.dtype != np.float64:
         _within(name, array, doubles == array, "that a double holds exactly")
     return doubles
+
+
+def _one_for_all(values: NDArray[Any], low: float, high: float) -> NDArray[Any]:
+    """The one number that all entries are, if it lies within its domain; else the values."""
+    if values.ndim and values.size and low <= values[0] <= high and values.min() == values.max():
+        return values[0].reshape(())
+    return values
 
 
 def _within(name: str, values: NDArray[Any], good: NDArray[np.bool_], allowed: str) -> None:
