@@ -421,6 +421,12 @@ def test_points_squeeze_a_root():  # [theory: line.root]
     assert one_sided.squeezed(sparse, 0, wide, 3.6e-18) == wide
 
 
+def test_the_sum_by_which_two_sides_differ_where_a_rate_has_no_square():
+    """e^{ur} - 1 - uq of the smallest rates, times e^{m^2}: their exponent is 1e34 and more."""
+    steps = GaussianSteps(np.array([12.0, 0.5]), np.array([3e-18, 0.3]), np.array([1e9, 100.0]))
+    assert one_sided.reach_upper(steps, -20.0) == (pytest.approx(-100 * math.log1p(-0.3), rel=1e-6), False)
+
+
 def test_what_one_side_declines():
     step = hs.truncated_poisson_subsampled(hs.gaussian(1.0), 0.01, dataset_size=100, max_batch=1)
     assert one_sided.root(paired_steps(step * 2, "replace_one", False), 1e-6) is None

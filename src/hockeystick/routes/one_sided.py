@@ -34,6 +34,9 @@ LOOKS, WIDE = 7, 3e-4
 TILTS = np.geomspace(1e-4, 30, 64)
 """u times the largest r."""
 
+DIGITS = 1e-6
+"""A smaller x leaves e^x - 1 - x fewer than half of its digits."""
+
 SLACK = 1e-8
 """Relative, of the exponents of a bound that only widens: far above what their differences lose."""
 
@@ -60,9 +63,11 @@ def reach_upper(steps: GaussianSteps, log_lost: float) -> tuple[float, bool]:
     with np.errstate(over="ignore", invalid="ignore"):
         u = TILTS / r.max()
         lift = np.expm1(u * r)
+        # Where u r is small the difference loses its digits, and e^x - 1 - x <= x^2 e^x/2, r - q <= q^2/(2 - 2q).
+        bend = np.where(u * r < DIGITS, 0.5 * ((u * r) ** 2 * np.exp(u * r) + u * q * q / (1 - q)), lift - u * q)
         # [theory: small.one-sided]
-        exponent = (k * ((lift - u * q) * np.expm1(m * m) + q * lift)).sum(axis=0)
-        s = float(np.nanmin((exponent * (1 + SLACK) - log_lost) / u)) * (1 + SLACK)
+        exponent = (k * (bend * np.expm1(m * m) + q * lift)).sum(axis=0)
+        s = float(np.fmin.reduce((exponent * (1 + SLACK) - log_lost) / u)) * (1 + SLACK)  # without the NaN of 0 inf
     return (s, True) if s < whole else (whole, False)
 
 
