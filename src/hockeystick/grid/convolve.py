@@ -68,6 +68,10 @@ SQUARED = 64
 MODULI = 0.5, 0.8, 0.95, 0.99
 """Moduli rho of a step's transform above which its power is compared with that of the sum [theory: grid.fft-error]."""
 
+NORMED = 0.01
+"""Part of the computed norm up to which an error bound may be made of it instead of the exact one
+[theory: grid.fft-error]."""
+
 LDBL_ULP = float(np.finfo(np.longdouble).eps)
 TILTS = (1.0, 0.97, 0.94, 0.9, 0.85, 0.78, 0.7, 0.6, 0.5, 0.3, 0.15)
 """Fractions of the saddle point tried as tilt: a smaller tilt may need a shorter circle [theory: grid.tilt]."""
@@ -244,9 +248,14 @@ def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int)
     rel = ULP * _powers_upper(k, n, sup)
     if sup > 30 or rel > 0.1:
         raise AccuracyError(f"spectrum powers lose all digits (relative error {max(sup, rel):.2g})")
-    power = np.min([1.05 / rho * norm2 + (rho + e1) ** (k - 1) for rho in MODULI], axis=0)
-    forward = math.fsum((k * np.minimum(e2, e1 * power)).tolist())
-    return r, (forward * math.exp(2 * sup) + (rel + eta) * norm2) * 1.02, norm1
+
+    def error_upper(norm2: float) -> float:
+        power = np.min([1.05 / rho * norm2 + (rho + e1) ** (k - 1) for rho in MODULI], axis=0)
+        forward = math.fsum((k * np.minimum(e2, e1 * power)).tolist())
+        return (forward * math.exp(2 * sup) + (rel + eta) * norm2) * 1.02
+
+    error = error_upper(norm2)
+    return r, error if error <= NORMED * norm2 else error_upper(1.0), norm1
 
 
 def _powers_upper(k: np.ndarray, n: int, sup: float) -> float:
