@@ -19,7 +19,7 @@ from ..threads import together
 from ..what.allocation import RandomAllocation
 from ..what.loss import ends
 from ..what.pair import paired_steps
-from . import bounds, composed, contour, jumps, one_sided, saddlepoint, single
+from . import bounds, composed, contour, general, jumps, one_sided, saddlepoint, single
 
 
 class Route(NamedTuple):
@@ -46,7 +46,7 @@ def _contour_point(question, add: int, eps: float):
     if not question.gaussian:
         paired = paired_steps(question.run, question.adjacency, bool(add))
         if paired is None:
-            return general().point(question, add, eps)
+            return general.point(question, add, eps)
         if question.run.steps == 1:  # as for the Gaussian family, in closed form
             return _exact_point(question, add, eps)
         return contour.pair_point(paired, add, eps, question.goal, question.n_threads)
@@ -60,7 +60,7 @@ def _contour_root(question, add: int, delta: float):
     if not question.gaussian:
         paired = paired_steps(question.run, question.adjacency, bool(add))
         if paired is None:
-            return general().root(question, add, delta)
+            return general.root(question, add, delta)
         if question.run.steps == 1:
             return _exact_root(question, add, delta)
         return _pair_root(question, paired, add, delta)
@@ -148,14 +148,14 @@ def _only_loss(question, add: int):
 
 
 def _exact_point(question, add: int, eps: float):
-    if _known_on_the_line(question) and (found := general().point(question, add, eps)):
+    if _known_on_the_line(question) and (found := general.point(question, add, eps)):
         return found
     loss = _only_loss(question, add)
     return loss and _of_grid(question, lambda: single.point(loss, eps))
 
 
 def _exact_root(question, add: int, delta: float):
-    if _known_on_the_line(question) and (found := general().root(question, add, delta)):
+    if _known_on_the_line(question) and (found := general.root(question, add, delta)):
         return found
     loss = _only_loss(question, add)
     return loss and _of_grid(question, lambda: single.root(loss, delta))
@@ -288,13 +288,6 @@ def pld():
     from . import pld
 
     return pld
-
-
-def general():
-    """routes/general.py, likewise: the contour beyond the Gaussian family."""
-    from . import general
-
-    return general
 
 
 def prv():
