@@ -95,7 +95,15 @@ def test_powers_are_inside_their_bound(powers):  # [theory: grid.power]
         sup = max(0.0, float(k @ np.log(np.abs(spec).max(1))))
         error, size = (float(np.sqrt(np.sum(np.abs(x) ** 2))) for x in (found - exact, exact))
         assert error <= convolve._powers_upper(k, n, sup) * 2.0**-53 * size
-        print(powers, convolve._powers_upper(k, n, sup) * 2.0**-53 * size / error)
+
+
+def test_the_norm_of_an_error_is_one_where_the_computed_one_may_be_off(monkeypatch):  # [theory: grid.fft-error]
+    run = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
+    found = hs.delta(run, 1.0, route="prv")
+    monkeypatch.setattr(convolve, "NORMED", 0.0)
+    wide = hs.delta(run, 1.0, route="prv")
+    assert wide.lower <= found.lower and found.upper <= wide.upper
+    assert wide.upper - wide.lower > found.upper - found.lower
 
 
 def test_fast_length():

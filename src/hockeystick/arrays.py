@@ -119,9 +119,12 @@ def _reals(name: str, given: Any) -> NDArray[np.float64]:
 
 def _one_for_all(values: NDArray[Any], low: float, high: float) -> NDArray[Any]:
     """The one number that all entries are, if it lies within its domain; else the values."""
-    if values.ndim and values.size and low <= values[0] <= high and values.min() == values.max():
-        return values[0].reshape(())
-    return values
+    return shared(values) if values.ndim and values.size and low <= values[0] <= high else values
+
+
+def shared(column: NDArray[Any]) -> NDArray[Any]:
+    """One entry that holds for all, if there is one."""
+    return column[0].reshape(()) if (column == column[0]).all() else column
 
 
 def _within(name: str, values: NDArray[Any], good: NDArray[np.bool_], allowed: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import ColumnsRun
+from .arrays import ColumnsRun, shared
 from .bound import DomainError
 from .compression import RATES_MAX, StepMoments
 from .recorded import RecordedRun
@@ -93,12 +93,12 @@ class Tally:
         if self._moments:
             self._gather(sigma, q, count)
         else:
-            self._columns.append((sigma, _shared(q), _shared(count)))
+            self._columns.append((sigma, shared(q), shared(count)))
             self._rows += sigma.size
         if self._rows > self._most:
             rows = self._rows
             sigma, q, count = self._joined().merged()
-            self._columns = [(sigma, _shared(q), _shared(count))]
+            self._columns = [(sigma, shared(q), shared(count))]
             self._rows = sigma.size
             if self._rows > ROOM and not self._listed and np.unique(q).size <= RATES_MAX:
                 self._moments, self._columns, self._rows = StepMoments(), [], 0
@@ -129,7 +129,7 @@ class Tally:
         if not self._columns:
             return few
         sigma, q, count = self._joined().merged()
-        many = ColumnsRun(sigma, 1.0, _shared(q), _shared(count))
+        many = ColumnsRun(sigma, 1.0, shared(q), shared(count))
         return many + few if self.counts else many
 
 
@@ -191,7 +191,7 @@ class Rows:
         self._flush()
         kind = np.array([self._kinds.setdefault(key[1:], len(self._kinds)) for key in keys], np.int64)[which]
         at = np.flatnonzero(_changed(sigma, kind))
-        self._columns.append((sigma[at], _shared(kind[at]), _shared(np.add.reduceat(n, at))))
+        self._columns.append((sigma[at], shared(kind[at]), shared(np.add.reduceat(n, at))))
 
     def _flush(self) -> None:
         rows, self._last = self._last, []
@@ -220,7 +220,7 @@ class Rows:
         sigma, kind, kinds = sigma[ascending[new]], kind[ascending[new]], list(self._kinds)
         if sigma.size > DISTINCT and all(of[1:] == PLAIN for of in kinds):
             q = np.array([of[0] for of in kinds])[kind]
-            return Order(ColumnsRun(sigma, 1.0, _shared(q), np.array(1)), which, n)
+            return Order(ColumnsRun(sigma, 1.0, shared(q), np.array(1)), which, n)
         steps = ((made(x, *kinds[of]), 1) for x, of in zip(sigma.tolist(), kind.tolist(), strict=True))
         return Order(Run(tuple(steps)), which, n)
 
@@ -242,11 +242,6 @@ def _changed(sigma: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
     new = np.ones(sigma.size, bool)
     new[1:] = (np.diff(sigma) != 0) | (np.diff(other) != 0)
     return new
-
-
-def _shared(column: NDArray[Any]) -> NDArray[Any]:
-    """One entry that holds for all, if there is one."""
-    return column[0].reshape(()) if (column == column[0]).all() else column
 
 
 def grouped(size: int, columns: list[Any]) -> tuple[list[int], NDArray[Any]]:
