@@ -74,6 +74,7 @@ enum { COARSE = 96 };
 typedef struct { /* the tilted density on a coarse grid */
     int n;
     double h, lp[COARSE], rho[COARSE]; /* log of the density, -1e4 where it is cut; q e^v/(1 - q) */
+    double rho_cut;                    /* the largest where it is not */
 } coarse_density;
 
 /* Cut where the density is below e^-least. */
@@ -93,47 +94,51 @@ HS_CLONES static void coarse_lay(coarse_density *D, double m, double q, double a
         for (t = 0; t < 8; t++) all[t] += hs_exp(lp[j + t] - peak);
     norm = peak + log(hs_lanes(all) * h) - HS_LOG_SQRT_2PI;
     for (j = 0; j < n; j++) lp[j] = lp[j] - norm < -least ? -1e4 : lp[j] - norm;
+    for (j = n - 1; j > 0 && lp[j] < -9e3; j--);
+    D->rho_cut = D->rho[j];
 }
 
-/* log J of the quadrature bound at frequency y on the strip whose edge turns U by b, at least 0. */
-HS_CLONES static double coarse_strip(const coarse_density *D, double y, double b)
+/* log J of the quadrature bound at frequency y on the strip whose edge turns U so, at least 0. */
+HS_CLONES static double coarse_strip(const coarse_density *D, double y, hs_turn at)
 {
-    hs_turn at = hs_turned(b);
-    double part[8] = {0}, top = 0, x[COARSE];
-    int j, t;
-    for (j = 0; j < D->n; j++) { /* what is cut lies beyond G2 of hs_grid_quadrature_upper */
-        x[j] = D->lp[j] > -9e3 ? D->lp[j] + y * hs_angle_upper(D->rho[j], at) : -1e4;
-        top = x[j] > top ? x[j] : top;
+    double part[8] = {0}, tops[8] = {0}, top = 0, x[COARSE];
+    const double *lp = D->lp, *rho = D->rho;
+    int j, t, n = D->n;
+    for (j = 0; j < n; j++) { /* what is cut lies beyond G2 of hs_grid_quadrature_upper */
+        double e = lp[j] + y * hs_angle(rho[j], at);
+        x[j] = lp[j] > -9e3 ? e : -1e4;
     }
-    for (j = 0; j < D->n; j += 8)
+    for (j = 0; j < n; j += 8)
+        for (t = 0; t < 8; t++) tops[t] = x[j + t] > tops[t] ? x[j + t] : tops[t];
+    for (t = 0; t < 8; t++) top = tops[t] > top ? tops[t] : top;
+    for (j = 0; j < n; j += 8)
         for (t = 0; t < 8; t++) part[t] += hs_exp(x[j + t] - top);
     return fmax(0, top + log(hs_lanes(part) * D->h));
 }
 
 /* A mesh h (hs_grid_mesh), no larger than h_max, for which the quadrature error at frequency y should be below
  * e^-target, on the strip *best_strip: J estimated on a coarse grid with the far side cut where p is below
- * e^-(target+8). */
+ * e^-(target+8), where the rectangle may end. A strip that allows the largest mesh will do: the second is tried first,
+ * the narrow ones where the wide ones allow less and less. */
 double hs_grid_choose_h(double m, double q, double a, double y, double target, double h_max, int *best_strip)
 {
-    double best = 0, fits[ALL_STRIPS], lead[ALL_STRIPS], h;
+    static const int order[ALL_STRIPS] = {1, 0, 2, 3, 4, 5, 6};
+    double best = 0, most = fmin(h_max, 2 * HS_PI / sqrt(2 * (target + 2)));
     coarse_density D;
-    int i, t, of = -1;
+    int i, of = 1;
     coarse_lay(&D, m, q, a, target + 8);
-    for (i = 0; i < HS_STRIPS || (i < ALL_STRIPS && (of == i - 1 || of < 0)); i++) {
-        double d = strip(m, i);
-        lead[i] = 0.5 * d * d + hs_log_kap(a, d * m);
-        fits[i] = 2 * HS_PI * d / (target + lead[i] + coarse_strip(&D, y, d * m) + 4);
-        if (lead[i] < MOST_LEAD && fits[i] > best) {
-            best = fits[i];
-            of = i;
-        }
+    for (i = 0; i < ALL_STRIPS && best < most; i++) {
+        int t = order[i];
+        double d = strip(m, t), lead = 0.5 * d * d + hs_log_kap(a, d * m), h;
+        hs_turn at = hs_turned(d * m);
+        if (i > 1 && best > 0 && of != order[i - 1]) break;
+        h = 2 * HS_PI * d / fmax(target + lead + coarse_strip(&D, y, at) + 4, y * hs_steepest(D.rho_cut, at));
+        if (!(lead < MOST_LEAD && h > best)) continue;
+        best = h;
+        of = t;
     }
-    if (of < 0) best = fits[of = i - 1];
-    h = fmin(fmin(best, h_max), 2 * HS_PI / sqrt(2 * (target + 2)));
-    for (t = 0; t < i; t++)
-        if (fits[t] >= h && lead[t] < lead[of]) of = t; /* the ends of its rectangle weigh less there */
     *best_strip = of;
-    return hs_grid_mesh(h);
+    return hs_grid_mesh(fmin(best, most));
 }
 
 /* The rows of the n nodes (first + j) h: v, then U, l and l - U by it. Loops are short, so that the processor overlaps
@@ -391,19 +396,24 @@ static double over_cell(const hs_grid *G, double a, int j)
     return exp((fabs(G->g[j]) + fabs(a) * G->m * fmin(1, rho)) * 0.5 * h + 0.125 * h * h);
 }
 
-/* The first node right of the rectangle for frequency y, n if there is none: before it y m rho <= 2 pi/h. */
-static int first_beyond(const hs_grid *G, double y, int n)
+/* The first node right of the rectangle for frequency y on a strip, n if there is none: at half nodes before it the
+ * integrand falls with the height [theory: law.rectangle]. */
+static int first_beyond(const hs_grid *G, double y, hs_turn at, double gain, int n)
 {
-    double limit = 2 * HS_PI / G->h, rim = exp(0.5 * G->m * G->h);
-    int cut = 0;
-    if (!(y * G->m > limit)) return n;
-    while (cut < n && y * G->m * (G->u[cut] + G->q) * rim <= limit * (1 - G->q)) cut++;
-    return cut;
+    double odds = exp(0.5 * G->m * G->h) / (1 - G->q);
+    int lo = 0, hi = n;
+    if (!(y * at.b > gain)) return n;
+    while (lo < hi) { /* the angles rise with the nodes */
+        int mid = (lo + hi) / 2;
+        if (y * hs_steepest((G->u[mid] + G->q) * odds, at) <= gain) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo;
 }
 
 /* Sums over the n nodes by strip t of the rectangle that ends before node `cut`: J, an upper Riemann sum of p e^{y
  * theta}, with the gain of the mesh [theory: law.trapezoid, law.cell], both ends of the rectangle, and p beyond it. */
-HS_CLONES static double grid_strip_upper(hs_grid *G, double a, double y, int t, int n, int cut)
+HS_CLONES static double grid_strip_upper(hs_grid *G, double a, double y, int t, int n)
 {
     double h = G->h, m = G->m, q = G->q, fa = fabs(a);
     double d = strip(m, t), out = 0, ends, gain = 2 * HS_PI * d / h;
@@ -411,30 +421,34 @@ HS_CLONES static double grid_strip_upper(hs_grid *G, double a, double y, int t, 
     hs_turn at = hs_turned(d * m);
     double *restrict gs = G->s;
     const double *restrict gu = G->u, *restrict gp = G->p, *restrict gg = G->g;
-    int j, padded = (cut + 7) / 8 * 8;
+    int j, cut = first_beyond(G, y, at, gain, n), padded = (cut + 7) / 8 * 8;
+    if (!cut) return HUGE_VAL;
     for (j = 0; j < padded; j++) {
-        double rho = (gu[j] + q) * odds, e;
-        e = y * hs_angle_upper(rho, at) - gain + (fabs(gg[j]) + fa * m * (rho < 1 ? rho : 1)) * 0.5 * h + 0.125 * h * h;
-        gs[j] = gp[j] * hs_exp(e); /* y theta <= gain where j < cut */
+        double rho = (gu[j] + q) * odds;
+        gs[j] = y * hs_angle(rho, at) - gain; /* y theta <= gain where j < cut */
+    }
+    for (j = 0; j < padded; j++) {
+        double rho = (gu[j] + q) * odds;
+        gs[j] = gp[j] * hs_exp(gs[j] + (fabs(gg[j]) + fa * m * (rho < 1 ? rho : 1)) * 0.5 * h + 0.125 * h * h);
     }
     for (j = cut; j < padded; j++) gs[j] = 0;
     for (j = cut; j < n; j++) out += G->p[j] * (1 + over_cell(G, a, j));
-    ends = G->p[0] * over_cell(G, a, 0) + (cut > 0 ? G->p[cut - 1] * over_cell(G, a, cut - 1) : 0);
+    ends = G->p[0] * over_cell(G, a, 0) + G->p[cut - 1] * over_cell(G, a, cut - 1);
     return 2 * lead * (hs_lane_sum(gs, padded) + 1e-290) / -expm1(-gain) + 2 * d * lead / h * ends + out;
 }
 
-/* |M_h(a + iy') - M(a + iy')|/M(a) for all |y'| <= y, without the ends of hs_grid_ends_upper, on a rectangle whose ends
- * G1, G2 are half nodes with y m rho <= 2 pi/h: the end of the grid, or just below equality [theory: law.rectangle].
+/* |M_h(a + iy') - M(a + iy')|/M(a) for all |y'| <= y, without the ends of hs_grid_ends_upper, on a rectangle that ends
+ * at the half nodes at the end of the grid, or at the last at which that is allowed [theory: law.rectangle].
  * Needs the p of hs_grid_weights. On the strip G->strip, or the best one where that is negative. */
 double hs_grid_quadrature_upper(hs_grid *G, double a, double y)
 {
     double best = HUGE_VAL;
-    int n = (int)((G->hi - G->lo) / G->h + 0.5) + 1, cut = first_beyond(G, y, n), t;
+    int n = (int)((G->hi - G->lo) / G->h + 0.5) + 1, t;
     for (t = G->strip < 0 ? 0 : G->strip; t < (G->strip < 0 ? n_strips(a) : G->strip + 1); t++) {
-        double x = grid_strip_upper(G, a, y, t, n, cut);
+        double x = grid_strip_upper(G, a, y, t, n);
         if (x < best) best = x;
     }
-    return cut > 0 ? best * (1 + 1e-6) : HUGE_VAL;
+    return best * (1 + 1e-6);
 }
 
 HS_CLONES static void phase_sum(const hs_grid *G, double *zr, double *zi)

@@ -71,23 +71,27 @@ static inline void hs_grown(double w, double x, double e, double *h2, double *e1
     *e1 = xs != 0 ? w * (y + xs) : e - w;
 }
 
-/* A bound of arg(1+U) on the line that turns U by b, rho = q e^v/(1-q) at its foot [theory: law.strip]: for b <= pi/2
- * the angle whose tangent bounds it, s = sin b, c = cos b; else min(1, rho) b, s = b, c = 0. */
+/* A line that turns U by b < pi, s = sin b, c = cos b, and arg(1+U) on it, rho = q e^v/(1-q) at its foot
+ * [theory: law.strip]. Rounding: below 40 u of the angle for b <= 0.9 pi. */
 typedef struct {
     double b, s, c;
 } hs_turn;
 
 static inline hs_turn hs_turned(double b)
 {
-    hs_turn at = {b, b <= HS_PI / 2 ? sin(b) : b, b <= HS_PI / 2 ? cos(b) : 0};
+    hs_turn at = {b, sin(b), cos(b)};
     return at;
 }
 
-static inline double hs_angle_upper(double rho, hs_turn at)
+static inline double hs_angle(double rho, hs_turn at)
 {
-    double t = rho * at.s / (1 + rho * at.c);
-    return t < at.b ? t : at.b;
+    double r = rho < 1e300 ? rho : 1e300;
+    return hs_atan2(r * at.s, 1 + r * at.c);
 }
+
+/* The largest angle on lines between this one and the real line, over the part of b that they turn by
+ * [theory: law.turns]. */
+static inline double hs_steepest(double rho, hs_turn at) { return fmax(at.b * rho / (1 + rho), hs_angle(rho, at)); }
 
 /* What lies beyond a node of weight p from which on weights fall at the rate `fall`, as a sum and as an integral
  * [theory: law.ends]. */

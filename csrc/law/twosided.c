@@ -370,19 +370,21 @@ double hs_two_real_h(const hs_pair *pair, int r, double z, double target)
     return best;
 }
 
-/* The nodes j0 <= j < j1 of branch r at which the loss's slope is small enough for a rectangle at frequency y. rim1,
- * rim2: how much U1 and U2 grow over half a cell. */
-static void allowed_cells(const hs_two *T, int r, double y, double rim1, double rim2, int64_t *j0, int64_t *j1)
+/* The nodes j0 <= j < j1 of branch r at which a rectangle for frequency y may end on a strip [theory: law.rectangle].
+ * rim1, rim2: how much U1 and U2 grow over half a cell. */
+static void allowed_cells(const hs_two *T, int r, double y, const hs_turn *at, double gain, double rim1, double rim2,
+                          int64_t *j0, int64_t *j1)
 {
-    double h = T->h[r], q = T->pair->q[r], up = T->pair->up[r], down = T->pair->down[r];
+    double q = T->pair->q[r];
     const double *restrict u1 = T->u1 + T->first[r], *restrict u2 = T->u2 + T->first[r];
     int64_t j, n = T->nodes[r];
-    *j0 = y * (up + down) > 2 * HS_PI / h ? n : 0;
+    *j0 = y * (at[0].b + at[1].b) > gain ? n : 0;
     *j1 = n;
     if (!*j0) return;
     for (j = 0; j < n; j++) {
-        double slope = up * fmin(1, (u1[j] + q) * rim1 / (1 - q)) + down * fmin(1, (u2[j] + q) * rim2 / (1 - q));
-        if (slope > 2 * HS_PI / (h * y)) continue;
+        double angle =
+            hs_steepest((u1[j] + q) * rim1 / (1 - q), at[0]) + hs_steepest((u2[j] + q) * rim2 / (1 - q), at[1]);
+        if (y * angle > gain) continue;
         if (*j0 == n) *j0 = j;
         *j1 = j + 1;
     }
@@ -412,21 +414,20 @@ HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, doub
     double rim1 = exp(0.5 * up * h), rim2 = exp(0.5 * down * h), d = two_strip(fmax(up, down), t);
     double kap = two_kap(a, 0.5 * (d * up), 0.5 * (d * down)), out = 0;
     double ends, gain = 2 * HS_PI * d / h;
-    hs_turn at1 = hs_turned(d * up), at2 = hs_turned(d * down);
+    hs_turn at[2] = {hs_turned(d * up), hs_turned(d * down)};
     const double *restrict p = T->G.p + T->first[r];
     const double *restrict u1 = T->u1 + T->first[r], *restrict u2 = T->u2 + T->first[r];
     double *restrict x = T->G.s + T->first[r];
     int64_t j, j0, j1, n = T->nodes[r];
-    allowed_cells(T, r, y, rim1, rim2, &j0, &j1);
+    allowed_cells(T, r, y, at, gain, rim1, rim2, &j0, &j1);
     if (j0 == n) return HUGE_VAL;
     cell_tops(T, r, a);
     for (j = 0; j < j0; j++) out += p[j] + x[j];
     for (j = j1; j < n; j++) out += p[j] + x[j];
     ends = 2 * d * kap * exp(0.5 * d * d) / h * (x[j0] + x[j1 - 1]);
     for (j = 0; j < n; j++) {
-        double e = y * (hs_angle_upper((u1[j] + q) * rim1 / (1 - q), at1) +
-                        hs_angle_upper((u2[j] + q) * rim2 / (1 - q), at2)) -
-                   gain;
+        double e =
+            y * (hs_angle((u1[j] + q) * rim1 / (1 - q), at[0]) + hs_angle((u2[j] + q) * rim2 / (1 - q), at[1])) - gain;
         x[j] *= hs_exp(e);
     }
     for (j = 0; j < j0; j++) x[j] = 0;

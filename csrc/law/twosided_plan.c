@@ -196,7 +196,7 @@ HS_CLONES static double branch_strip(const coarse_branch *D, double y, hs_turn a
     double x[NODES];
     int j;
     for (j = 0; j < NODES; j++) {
-        double e = D->lp[j] + y * (hs_angle_upper(D->rho1[j], at1) + hs_angle_upper(D->rho2[j], at2));
+        double e = D->lp[j] + y * (hs_angle(D->rho1[j], at1) + hs_angle(D->rho2[j], at2));
         x[j] = hs_exp(e < 700 ? e : 700);
     }
     return hs_lane_sum(x, NODES) * D->h;

@@ -38,7 +38,7 @@ EPS_FAR = 1e3
 """Where no route answers at a larger eps, delta here is an upper end."""
 SHARED = 8
 """Points of one call from which they share contours or convolutions."""
-GOOD_ENOUGH = 0.02
+GOOD_ENOUGH = 1e-3
 """Relative width above which `auto` looks for a narrower interval than a route's."""
 SHARP = 1e-6
 """The same for the contour, and for what is asked right after it."""

@@ -1,6 +1,6 @@
 /* check_transform.c - inner grids of one step against long double: U and log(1+U) at every node, log M, its mean and
  * variance, phi at a frequency and at all nodes of a line, on the real path and on shifted ones, for plain steps and
- * two-sided pairs.
+ * two-sided pairs; the angles that bound their quadrature.
  *
  * Every rounding bound must hold [theory: rounding.grid, rounding.squares, rounding.log-m, rounding.phi,
  * rounding.nodes, rounding.shifted]; the program also prints the largest and the median share of it that the error
@@ -103,7 +103,8 @@ static shares U_of = {"U", 0, {0}}, l_of = {"log(1+U)", 0, {0}}, node_of = {"log
               M_of = {"log M", 0, {0}}, phase_of = {"phi at one frequency", 0, {0}},
               line_of = {"phi on a line", 0, {0}}, shift_of = {"phi on shifted paths", 0, {0}},
               M2_of = {"log M of a pair", 0, {0}}, phase2_of = {"phi of a pair", 0, {0}},
-              line2_of = {"phi of a pair on a line", 0, {0}}, shift2_of = {"phi of a pair, shifted", 0, {0}};
+              line2_of = {"phi of a pair on a line", 0, {0}}, shift2_of = {"phi of a pair, shifted", 0, {0}},
+              turn_of = {"angle of a strip", 0, {0}};
 
 static void phi(double y, long double *re, long double *im)
 {
@@ -307,10 +308,23 @@ static void one_weak_slope(void)
     }
 }
 
+/* The angle of 1 + rho e^(ib), and that no line further in turns by more of its share of b [theory: law.turns]. */
+static void one_turn(double rho, double b)
+{
+    hs_turn at = hs_turned(b);
+    double angle = hs_angle(rho, at), most = hs_steepest(rho, at);
+    long double exact = atan2l(rho * sinl(b), 1 + rho * cosl(b));
+    take(&turn_of, fabsl(angle - exact), (double)(40 * HS_U * exact), rho, b, angle);
+    for (int i = 1; i <= 64; i++) {
+        long double in = b * i / 64.0L, part = atan2l(rho * sinl(in), 1 + rho * cosl(in));
+        expect(part <= most * (long double)i / 64 * (1 + 40 * HS_U), "steepest", rho, b, i);
+    }
+}
+
 int main(void)
 {
-    shares *all[] = {&U_of,     &l_of,  &node_of,   &M_of,     &phase_of, &line_of,
-                     &shift_of, &M2_of, &phase2_of, &line2_of, &shift2_of};
+    shares *all[] = {&U_of,     &l_of,  &node_of,   &M_of,     &phase_of,  &line_of,
+                     &shift_of, &M2_of, &phase2_of, &line2_of, &shift2_of, &turn_of};
     if (LDBL_MANT_DIG < 64) {
         puts("long double carries fewer than 64 bits here: nothing measured");
         return 0;
@@ -322,6 +336,7 @@ int main(void)
                t = tilt(m);
         one_step(m, rate(), uniform() < 0.5 ? t : 1 + t);
         one_pair(m, fmin(other, 20), rate(), tilt(fmax(m, other)));
+        one_turn(uniform() < 0.5 ? log_uniform(-12, 12) : log_uniform(-1, 1), 0.9 * HS_PI * uniform());
     }
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++) close_up(all[i]);
     printf("%ld calls, %d failures\n", calls, failures);
