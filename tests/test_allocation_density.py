@@ -15,7 +15,7 @@ from hockeystick.what import allocation_density
 RTOL = 1e-8
 
 
-@pytest.mark.parametrize(("m", "t"), [(0.2, 400), (0.01, 10**7), (0.5, 10**5), (0.1, 100), (1e-3, 10**6), (0.01, 3)])
+@pytest.mark.parametrize(("m", "t"), [(0.2, 400), (0.01, 10**7), (0.5, 10**6), (0.1, 100), (1e-3, 10**6), (0.01, 3)])
 def test_moments_are_those_of_the_transform(m, t):
     """M(0), E e^-L, M_REMOVE(1) in closed form, E (S/t)^-c by the transform: the rule for points, lines, cuts
     [theory: allocation.points, allocation.line, allocation.cut, allocation.smooth]."""
@@ -53,7 +53,8 @@ def test_the_density_of_two_terms_is_their_convolution():
 
 
 @pytest.mark.parametrize(
-    ("m", "t", "z"), [(0.2, 50, 5.0), (0.5, 400, 0.0), (0.05, 2, -5.0), (2e-3, 2, -7.5), (0.5, 10**4, 2.5)]
+    ("m", "t", "z"),
+    [(0.2, 50, 5.0), (0.5, 400, 0.0), (0.05, 2, -5.0), (2e-3, 2, -7.5), (0.5, 10**4, 2.5), (0.6, 10**6, 5.0)],
 )
 def test_bounds_of_a_line_hold(m, t, z):
     """The tail of |C|^t and the peak of a density, against sums [theory: allocation.line]."""
@@ -67,6 +68,24 @@ def test_bounds_of_a_line_hold(m, t, z):
         assert whole < math.exp(line.tail(start)) < 1e6 * whole + 1e-6 * start
         near, error = line.visit(t * line.slope + np.linspace(-1, 1, 9) * law.sd, 20 * law.sd)
         assert (near < np.exp(line.peak(line.r) - t * line.kappa) + error).all()
+
+
+def test_densities_of_different_cuts_meet():
+    """What a cut rejects is a small part of the density, or most of it [theory: allocation.cut]."""
+    m, t, z = 0.5, 10**5, 4.0
+    law = allocation_density._Law(m, t)
+    x, found = np.array([z * law.sd]), []
+    with np.errstate(all="ignore"):
+        for left in (46.0, 24.0, 12.0, 6.0):
+            b = law._cut(z, left)
+            line = allocation_density._Line(m, t, law._tilt(z, b), b, law.eta, 1.0)
+            log, error = law.density(x, line)
+            found.append((float(log[0]), float(error[0])))
+    (best, least), *others = found
+    assert least < 1e-9
+    for log, error in others:
+        assert abs(log - best) < error + least
+    assert found[-1][1] > 1e-7  # else the rejected are not seen here
 
 
 @pytest.mark.parametrize(("m", "t", "z"), [(0.2, 50, 5.0), (0.5, 400, 0.0), (0.5, 10**4, 2.5)])

@@ -56,7 +56,7 @@ class Finite(NamedTuple):
         return (question.goal, question.rtol) if self.route is mixed else (question.goal,)
 
 
-def describe(run, losses, add: int, adjacency: str, deep: bool = False) -> Finite | str:
+def describe(run, losses, add: int, adjacency: str, deep: int = 0) -> Finite | str:
     """What the run is made of, or why no line takes it. losses: (Loss, count) of every step, by which the adjacency has
     been accepted."""
     key = ("finite", add, id(losses), deep)
@@ -66,7 +66,7 @@ def describe(run, losses, add: int, adjacency: str, deep: bool = False) -> Finit
     return run._cache[key][0]
 
 
-def _describe(run, losses, add: int, adjacency: str, deep: bool) -> Finite | str:
+def _describe(run, losses, add: int, adjacency: str, deep: int) -> Finite | str:
     if len(run.parts) > TABLES_MAX:
         held = sum(not _brief(step) for step, _ in run.parts)
         if held > TABLES_MAX or len(run.parts) > LAWS_MAX:
@@ -125,7 +125,7 @@ def _lattice_law(step, loss, adjacency: str, k: int) -> lattice.LatticeLaw | Non
     return lattice.of_masses(given.step, given.offset, given.first + keep, given.num[keep], rel, given.edge)
 
 
-def _line_step(step, loss, law, add: int, k: int, moves: int, deep: bool):
+def _line_step(step, loss, law, add: int, k: int, moves: int, deep: int):
     """moves: sensitivities between the two laws of additive noise, 2 under replace_one, where a sampled step is
     two-sided."""
     base, q = (step.base, step.q) if isinstance(step, PoissonSubsampled) else (step, 1.0)
@@ -160,7 +160,7 @@ def _mixture_step(step):
     return step if fits else None
 
 
-def _group_step(step: Group, add: int, k: int, deep: bool):
+def _group_step(step: Group, add: int, k: int, deep: int):
     """The probability of the largest sums, e^-SUMS in all, is moved to the next one [theory: pair.groups]."""
     shifts, weights, _ = step.shifts()
     above = np.cumsum(weights[::-1])[::-1]  # that of a sum and all larger ones
@@ -169,22 +169,21 @@ def _group_step(step: Group, add: int, k: int, deep: bool):
     return _mixture_step(mixed.MixtureStep(shifts[:n], np.append(weights[: n - 1], above[n - 1]), add, k, lost))
 
 
-SUMS = (110.0, 640.0)
+SUMS = (110.0, 640.0, 640.0)
 
 
-WINDOWS = ((110.0, 0.7), (80.0, 0.5), (64.0, 0.4))
-DEEP_WINDOWS = ((734.0, 0.7), (400.0, 0.5), (200.0, 0.4))
-"""Nats of what the points of an epoch's density leave out, and the width of their window; fewer where lines do not
-reach that far."""
+WINDOWS = (((64.0, 0.7), (56.0, 0.4)), ((110.0, 0.7), (80.0, 0.5)), ((734.0, 0.7), (400.0, 0.5), (200.0, 0.4)))
+"""For questions ever deeper: nats of what the points of an epoch's density leave out, and the width of their window;
+fewer where lines do not reach that far."""
 
 
-def _allocation_step(m: float, t: int, add: int, k: int, deep: bool):
+def _allocation_step(m: float, t: int, add: int, k: int, deep: int):
     """By points of the density of its loss where there are some, else by its transform on rotated lines."""
     found = None
     if m <= POINTS_SHIFT and t > POINTS_FROM * m * m:
         from ..what import allocation_density  # at its first use
 
-        for depth, eta in DEEP_WINDOWS if deep else WINDOWS:
+        for depth, eta in WINDOWS[deep]:
             found = allocation_density.points(m, t, depth + math.log(k), eta) or found
             if found is not None and found.whole:
                 break
@@ -200,9 +199,11 @@ def _asked(question, add: int, log_delta: float | None) -> Finite | None:
     if isinstance(found, str):
         question.why = found
         return None
-    if found.lost and log_delta is not None and not log_delta > math.log(found.lost) + LOST + 1:
-        deep = describe(question.run, question.losses(add), add, question.adjacency, deep=True)
-        return deep if isinstance(deep, Finite) and deep.lost < found.lost else found
+    for deep in (1, 2):
+        if not found.lost or log_delta is None or log_delta > math.log(found.lost) + LOST + 1:
+            break
+        deeper = describe(question.run, question.losses(add), add, question.adjacency, deep)
+        found = deeper if isinstance(deeper, Finite) and deeper.lost < found.lost else found
     return found
 
 

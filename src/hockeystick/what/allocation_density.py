@@ -31,6 +31,9 @@ SEEN, MISSED = 9.3, 10.4
 CUT, LAST = 0.05, 12.0
 """eta m: what a cut is smoothed by; it is sharp LAST eta beyond b."""
 
+LEFT = (46.0, 34.0, 24.0)
+"""Nats by which what a cut rejects is rarer than what it leaves: fewer where a line needs a lower cut."""
+
 REACH = 90.0
 """Deviations of W beyond which no line goes."""
 
@@ -229,8 +232,9 @@ class _Line:
         """log of a bound of the integral of |C(-r + iy')|^t over y' > y, over C(-r)^t [theory: allocation.line]."""
         R, m, t, r = self.rule, self.m, self.t, self.r
         total, top, least = -math.inf, R.top, self.kappa
+        most = R.eta * math.sqrt(max(R.b**2 / (1 + R.eta**2) - 2 * math.log(t) - 20, 1.0))  # turned cuts stay rare
         for _ in range(400):
-            tau = min(y * m, 1.3 / m, 6.0)
+            tau = min(y * m, 1.3 / m, 6.0, most)
             si, co, half = math.sin(m * tau), math.cos(m * tau), 2 * math.sin(0.5 * m * tau) ** 2
             q = y * si - r * co
             first, last = R.log_end(0.0), R.log_end(tau) - y * si * top
@@ -318,12 +322,30 @@ class _Law:
     def line(self, z: float) -> _Line | None:
         """The line for W about z deviations."""
         if z not in self.lines:
-            top = (max(z, 0.0) + 9) * self.sd * math.exp(7 * self.eta * self.m)
-            far = math.sqrt((1 + self.eta**2) * (z * z + 120 + 2 * math.log(self.t))) + self.m
-            b = min((math.log1p(top) + 0.5 * self.m**2) / self.m, far) if z >= 0 else far
-            found = _Line(self.m, self.t, self._tilt(z, b), b, self.eta, max(1 + z * self.sd / self.t, 0.05))
-            self.lines[z] = found if math.isfinite(found.kappa) and found.rule.H > MESH_MIN else None
+            self.lines[z] = None
+            for left in LEFT:
+                b = self._cut(z, left)
+                r, mean = self._tilt(z, b), max(1 + z * self.sd / self.t, 0.05)
+                found = _Line(self.m, self.t, r, b, self.eta, mean)
+                if math.isfinite(found.kappa) and found.rule.H > MESH_MIN:
+                    self.lines[z] = found
+                    break
         return self.lines[z]
+
+    def _cut(self, z: float, left: float) -> float:
+        """The least cut for which samples with a rejected term are about `left` nats rarer near W = z sd than others:
+        the term comes from g = b - s eta, is rejected about e^(-s^2/2) of the time, and what is beyond z is for the
+        others to make up. Any cut is valid."""
+        s = np.linspace(0.0, LAST, 25)
+        b = np.arange(
+            1.0, math.sqrt((1 + self.eta**2) * (z * z + 2 * left + 2 * math.log(self.t))) + self.m + 0.05, 0.05
+        )
+        if z < 0:
+            return float(b[-1])
+        g = b[:, None] - s * self.eta
+        beyond = np.maximum(np.expm1(np.minimum(self.m * g - 0.5 * self.m**2, 600.0)) / self.sd - z - 1, 0.0)
+        nats = 0.5 * (np.maximum(g, 0.0) ** 2 + s * s + beyond**2).min(axis=1)
+        return float(b[min(int(np.argmax(nats > 0.5 * z * z + left + math.log(self.t))), b.size - 1)])
 
     def _tilt(self, z: float, b: float) -> float:
         """z/sd, less where jumps would then be what the line mostly sees; any tilt is valid."""
@@ -338,7 +360,7 @@ class _Law:
         if z == 0:
             return 0.0
         low, high = sorted((0.0, (3 + abs(z) * self.m) * z / self.sd))
-        for _ in range(20):
+        for _ in range(12):
             middle = 0.5 * (low + high)
             mean, var = moments(middle)
             if mean * self.t > z * self.sd or (z > 0 and var * self.t > 6 * self.sd**2):
@@ -373,19 +395,22 @@ class _Law:
         mass = np.append(np.log(less + 1e-300) - 0.5 * g * g + math.log(cell), _log_tail(R.end + 1.0))
         low = np.expm1(m * np.append(g, R.end + 1.0) - 0.5 * m * m)
         high = np.append(np.expm1(m * (g + cell) - 0.5 * m * m), np.inf)
-        best = np.full((x.size, low.size), np.inf)
-        for q in (0.0, -4.0 / self.sd, -10.0 / self.sd, 0.5 * line.r, line.r):
-            kappa = line.real(q)[0]
-            if math.isfinite(kappa):
-                log = line.peak(q) - kappa - q * (x[:, None] - (high if q > 0 else low)[None, :])
-                best = np.minimum(best, log)
         top = float(mass.max())
         whole = top + math.log(float(np.exp(mass - top).sum()))
-        peak = m * m + (t - 2) * 2 * R.q0 - math.log(m * 2.5)
-        one = best + mass[None, :]
-        most = one.max(axis=1)
-        one = most + np.log(np.exp(one - most[:, None]).sum(axis=1))
-        return np.logaddexp(math.log(t) + one, 2 * (math.log(t) + whole) + peak)
+        two = 2 * (math.log(t) + whole) + m * m + (t - 2) * 2 * R.q0 - math.log(m * 2.5)
+        best, out = np.full((x.size, low.size), np.inf), np.full(x.size, np.inf)
+        for q in (line.r, -4.0 / self.sd, -10.0 / self.sd, 0.0, 0.5 * line.r):
+            kappa = line.real(q)[0]
+            if not math.isfinite(kappa):
+                continue
+            log = line.peak(q) - kappa - q * (x[:, None] - (high if q > 0 else low)[None, :])
+            best = np.minimum(best, log)
+            one = best + mass[None, :]
+            most = one.max(axis=1)
+            out = np.logaddexp(math.log(t) + most + np.log(np.exp(one - most[:, None]).sum(axis=1)), two)
+            if (out + line.r * x - t * line.kappa + math.log(self.sd)).max() < -38:  # below rounding
+                break
+        return out
 
     def density(self, x: np.ndarray, line: _Line):
         """(log of the density of W at x, bound of its relative error) by the line for W about x."""
@@ -418,6 +443,12 @@ class _Law:
 MESH_MIN = 4e-3
 
 
+@functools.lru_cache(4)
+def _law(m: float, t: int) -> _Law:
+    """Its lines serve all windows."""
+    return _Law(m, t)
+
+
 @functools.lru_cache(64)
 @np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore")
 def points(m: float, t: int, depth: float, eta: float) -> Points | None:
@@ -426,7 +457,7 @@ def points(m: float, t: int, depth: float, eta: float) -> Points | None:
     end, grown = 3.5 + eta, math.sqrt(1 + 2 / eta**2)
     a = math.sqrt(t) / m
     most = math.sqrt(2 * (depth + 3)) * math.sqrt(1 + eta**2) / a
-    law = _Law(m, t)
+    law = _law(m, t)
     # centres of the window: the probability beyond them
     h = 2 * math.pi / ((SEEN + MISSED) * a * grown)
     h = math.ldexp(math.floor(math.ldexp(h, 60 - math.frexp(h)[1] - 40)), math.frexp(h)[1] + 40 - 60)
