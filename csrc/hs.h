@@ -216,8 +216,9 @@ int hs_kept_ask(double *kept, int64_t n, int64_t n_kept, const double *rows, dou
  *   HS_LAW_POINTS_LOGCONCAVE: the points are cut out of a log-concave law.
  *   HS_LAW_ALLOCATION: q is the number of steps of an epoch. `tables`: hs_allocation_work() doubles for each, zeros at
  *     first, then what a call with the same rows of that kind left.
- *   HS_LAW_DENSITY: equidistant points of a density, see law.c; two entries more hold (wide, log mass beyond the low
- *     end, beyond the high end, mass that the window leaves out) and (low, high centre of the window, its width).
+ *   HS_LAW_DENSITY: equidistant points of a density, see law.c; `panels` entries more hold cells beyond them (a loss
+ *     above, log of 2.4 times the mass above it, a loss below, the same for the mass below), outwards; one more holds
+ *     (wide, mass that the window leaves out, its low, high centre, its width).
  *   HS_LAW_MIXTURE: q is the first node and panels the mesh of hs_mixture_points, whose last two entries are no points.
  * step > 0: every loss is (step + step_low)(x + constant) with integers x, and the constants sum to `shift` over all
  * copies; step + step_low is known to d_step (relative), all losses together to d_shift (absolute). step = 0: the

@@ -19,7 +19,7 @@ RTOL = 1e-8
 def test_moments_are_those_of_the_transform(m, t):
     """M(0), E e^-L, M_REMOVE(1) in closed form, E (S/t)^-c by the transform: the rule for points, lines, cuts
     [theory: allocation.points, allocation.line, allocation.cut, allocation.smooth]."""
-    found = allocation_density.points(m, t, 64.0, 0.4)
+    found = allocation_density.points(m, t, 64.0, 0.4, 18.0)
     num, error = np.exp(found.log_num), found.error
     assert abs(num.sum() - 1) < 2 * (num * error).sum() + 1e-13
     assert abs(np.exp(found.log_den).sum() - 1) < 2 * (np.exp(found.log_den) * error).sum() + 1e-13
@@ -151,3 +151,49 @@ def test_few_steps_with_much_noise(sigma, add, delta):
     with mp.workdps(30):
         low, high = (_two_steps(1 / sigma, mp.mpf(x), add) for x in (b.lower, b.upper))
         assert low * (1 + mp.mpf(10) ** -13) >= delta >= high * (1 - mp.mpf(10) ** -13)
+
+
+@pytest.mark.parametrize(("sigma", "add", "delta"), [(263.0, False, 1e-60), (900.0, True, 1e-60), (40.0, False, 1e-24)])
+def test_a_deep_delta_of_two_steps(sigma, add, delta):
+    """Cells beyond the points of a narrow window [theory: allocation.points, allocation.tail]."""
+    b = hs.epsilon(hs.random_allocation(hs.gaussian(sigma), 2), delta, direction="add" if add else "remove")
+    assert b.certified and b.upper - b.lower < 1e-6 * b.lower
+    with mp.workdps(30 - 2 * round(math.log10(delta))):
+        low, high = (_two_steps(1 / sigma, mp.mpf(x), add) for x in (b.lower, b.upper))
+        assert low * (1 + mp.mpf(10) ** -13) >= delta >= high * (1 - mp.mpf(10) ** -13)
+
+
+@pytest.mark.parametrize(("sigma", "t", "epochs", "delta"), [(6.8, 152, 10**5, 1e-196), (8.0, 300, 2000, 1e-90)])
+def test_a_deep_delta_of_many_epochs_is_that_of_the_transform(sigma, t, epochs, delta):
+    """Points for what one epoch adds to a deep loss, bounds for the rest of its window [theory: allocation.points]."""
+    b = hs.epsilon(hs.random_allocation(hs.gaussian(sigma), t) * epochs, delta, direction="add")
+    assert b.certified and b.upper - b.lower < RTOL * b.lower
+    old = mixed.root([mixed.AllocationStep(1 / sigma, t, 1, epochs)], math.log(delta))
+    assert old is not None and max(old.lower, b.lower) <= min(old.upper, b.upper)
+
+
+@pytest.mark.parametrize(("m", "t"), [(0.2, 400), (0.6, 10**5), (0.02, 3)])
+def test_bounds_of_tails_hold(m, t):
+    """[theory: allocation.tail, allocation.cut]"""
+    found = allocation_density.points(m, t, 64.0, 0.7, 16.0)
+    law, unit = allocation_density._law(m, t), m / math.sqrt(t)
+    for side in (1, -1):
+        at = side * unit * np.arange(0.5, 7.0)
+        with np.errstate(all="ignore"):
+            bounds = law.tail(at, side > 0, 64.0)
+            assert max(law.tail(side * unit * np.array([40.0]), side > 0, 500.0)) < -60  # by a tilt that reaches far
+        for log_mass, bound in zip((found.log_num, found.log_den), bounds, strict=True):
+            mass = np.array([np.exp(log_mass[side * found.loss > side * x]).sum() for x in at])
+            assert (np.log(mass) < bound + 0.5 / unit * (found.loss[1] - found.loss[0]) * (1 + 7)).all()
+            assert (np.log(mass) > bound - 6).all()
+
+
+def test_functions_that_lose_their_first_terms():
+    z = np.concatenate([np.geomspace(1e-5, 300, 400), -np.geomspace(1e-5, 300, 400), [0.5, -0.5, 1, -1]])
+    with mp.workdps(40):
+        for mine, claim, true in (
+            (allocation_density._h2(z), 12, lambda x: mp.expm1(x) - x),
+            (allocation_density._sin_less(z), 14, lambda x: mp.sin(x) - x),
+        ):
+            for x, y in zip(z.tolist(), mine.tolist(), strict=True):
+                assert abs(y / true(mp.mpf(x)) - 1) < claim * 2.0**-53

@@ -110,17 +110,22 @@ static void points_cgf(const hs_law *w, double t, hs_law_value *out)
     if (out->var < 1e-6 * mean * mean) out->var = centred_variance(w, t, top, s0, mean); /* no digits are lost */
 }
 
-/* HS_LAW_DENSITY: a bound of the sum over points beyond both ends at the tilt c, over e^top: the masses there times the
- * largest e^{cl} times the window, e^{-x^2/2} at x widths beyond its centre [theory: allocation.points]. */
+/* HS_LAW_DENSITY: a bound of the sum over points beyond both ends at the tilt c, over e^top: in cells, the last without
+ * an end, the mass beyond the near end of one times the largest e^{cl} in it times the window, e^{-x^2/2} at x widths
+ * beyond its centre [theory: allocation.points]. */
 static double beyond_upper(const hs_law *w, double c, double top)
 {
-    double sum = 0, x, at;
-    int high;
+    double sum = 0;
+    int high, j;
     for (high = 0; high < 2; high++) {
-        double side = high ? 1 : -1, centre = w->lambda[high], end = w->l[high ? w->n - 1 : 0];
-        at = side * fmax(side * end, side * (centre + c * w->flat * w->flat));
-        x = fmax(0, side * (at - centre) / w->flat);
-        sum += exp(w->lost[high] + c * at - 0.5 * x * x - top);
+        const double *place = (high ? w->x : w->lp) + w->n, *mass = (high ? w->l : w->dl) + w->n;
+        double side = high ? 1 : -1, centre = w->lambda[high], most = centre + c * w->flat * w->flat;
+        for (j = 0; j < w->cells; j++) {
+            double at = side * fmax(side * most, side * place[j]), x;
+            if (j + 1 < w->cells) at = side * fmin(side * at, side * place[j + 1]);
+            x = fmax(0, side * (at - centre) / w->flat);
+            sum += exp(mass[j] + c * at - 0.5 * x * x - top);
+        }
     }
     return sum * (1 + 1e-9);
 }

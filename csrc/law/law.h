@@ -38,6 +38,7 @@ typedef struct {
     double reach, level; /* the largest |xr|; the error of |phi| beyond the nodes */
     hs_grid grid;
     double *ends, y_ends, y_out[2], lost[2];
+    int cells; /* HS_LAW_DENSITY: entries after the points, of what lies beyond them */
     /* HS_LAW_SUBLAPLACE: from y_ends on, see laplace_ends.c. HS_LAW_MIXTURE: the largest power and a frequency; lost,
      * mass: logs of what lies beyond the points, see mixture.c; rho: of E e^{y theta}; level_f: the slope at the end */
     double lambda[2], mass[2], rho[2], level_f[2];

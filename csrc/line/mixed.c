@@ -490,19 +490,19 @@ static hs_law *room_of_laws(const hs_mixed *A, double *work, int64_t *n_work)
     return A->b < 1 || *n_work < 0 ? NULL : (hs_law *)(void *)(work + *n_work);
 }
 
-/* The shape of a density, which its last two columns hold. */
+/* The shape of a density, which its last column holds, after the cells beyond its points. */
 static int read_density(hs_law *w)
 {
-    const int64_t end = w->n -= 2;
-    if (end < 2) return HS_BAD_ARGUMENT;
+    const int64_t end = w->n - 1;
+    if (end < 3) return HS_BAD_ARGUMENT;
     w->m = w->x[end];
-    w->lost[0] = w->l[end];
-    w->lost[1] = w->lp[end];
-    w->level = w->dl[end];
-    w->lambda[0] = w->x[end + 1];
-    w->lambda[1] = w->l[end + 1];
-    w->flat = w->lp[end + 1];
-    return HS_OK;
+    w->level = w->l[end];
+    w->lambda[0] = w->lp[end];
+    w->lambda[1] = w->dl[end];
+    w->flat = w->dp[end];
+    w->cells = (int)w->panels;
+    w->n = end - w->cells;
+    return w->cells > 0 && w->n > 1 ? HS_OK : HS_BAD_ARGUMENT;
 }
 
 /* What hs_mixture_points writes after the points of random shifts. */

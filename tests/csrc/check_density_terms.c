@@ -3,13 +3,13 @@
 #include "law/law.h"
 #include "terms.h"
 
-enum { POINTS = 4000 };
+enum { POINTS = 4000, CELLS = 5 };
 
 typedef struct { /* shift of the step, window */
     double v, low, high, width;
 } density;
 
-static double points[4][POINTS];
+static double points[5][POINTS + CELLS];
 
 static double log_normal(const density *D, double l)
 {
@@ -64,12 +64,19 @@ static void laws(void)
         points[3][j] = 1e-13 * (1 + fabs(points[1][j]));
     }
     to = points[0][w.n - 1];
-    w.x = w.l = points[0];
+    for (j = 0; j < w.n; j++) points[4][j] = points[0][j];
+    w.x = points[4];
+    w.l = points[0];
     w.lp = points[1];
     w.dl = points[2];
     w.dp = points[3];
-    w.lost[0] = log(2.4 * normal_cdf((from - 0.5 * D.v * D.v) / D.v));
-    w.lost[1] = log(2.4 * normal_cdf((0.5 * D.v * D.v - to) / D.v));
+    w.cells = 1 + (int)between(0, CELLS - 0.001);
+    for (i = 0; i < w.cells; i++, from -= D.v * between(0.1, 2), to += D.v * between(0.1, 2)) {
+        points[4][w.n + i] = to;
+        points[0][w.n + i] = log(2.4 * normal_cdf((0.5 * D.v * D.v - to) / D.v));
+        points[1][w.n + i] = from;
+        points[2][w.n + i] = log(2.4 * normal_cdf((from - 0.5 * D.v * D.v) / D.v));
+    }
     w.lambda[0] = D.low;
     w.lambda[1] = D.high;
     w.flat = D.width;

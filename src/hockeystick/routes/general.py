@@ -23,9 +23,11 @@ from ..what.ranged import BoundedRange
 from . import lattice, mixed
 from .walls import rest, seen, wall
 
-LOST = 40.0
-"""Nats of delta above the mass of outcomes that a table leaves out, which adds at most e^-40 of delta then, below
-u/2."""
+LOST = 30.0
+"""Nats of delta above the mass of outcomes that a table leaves out, which adds at most e^-30 of delta then."""
+
+DEPTHS = (44.0, 55.0, 70.0, 90.0, 120.0, 165.0, 230.0, 320.0, 450.0, 520.0, 610.0, 740.0)
+"""Nats of what tables leave out, of which the first that serves a question is taken."""
 
 TABLES_MAX, LAWS_MAX = 128, 20_000
 """Distinct steps that a line takes by tables of their points, more of which cost more than convolution, and all."""
@@ -34,9 +36,9 @@ SHIFT_MAX = 4.0
 """Largest shift of these, in units of sigma: beyond it convolution is as good."""
 
 
-POINTS_SHIFT, POINTS_FROM, SLOW, ENOUGH = 0.55, 300.0, 1600.0, -45.0
+POINTS_SHIFT, POINTS_FROM, SLOW, ENOUGH = 0.85, 300.0, 1600.0, -45.0
 """sensitivity/sigma up to which, and steps over its square from which, an epoch is taken by points of its density; from
-which by all that there are, or where what lies beyond them is so small (its logarithm)."""
+which by all that there are, or where what lies beyond their far end is so small (its logarithm)."""
 
 
 class Finite(NamedTuple):
@@ -56,17 +58,19 @@ class Finite(NamedTuple):
         return (question.goal, question.rtol) if self.route is mixed else (question.goal,)
 
 
-def describe(run, losses, add: int, adjacency: str, deep: int = 0) -> Finite | str:
+def describe(run, losses, add: int, adjacency: str, depth: float) -> Finite | str:
     """What the run is made of, or why no line takes it. losses: (Loss, count) of every step, by which the adjacency has
-    been accepted."""
-    key = ("finite", add, id(losses), deep)
-    if key not in run._cache:
-        # the losses live as long as their id is used
-        run._cache[key] = (_describe(run, losses, add, adjacency, deep), losses)
-    return run._cache[key][0]
+    been accepted. What is left out is to have a probability of e^-depth."""
+    key = ("finite", add, id(losses))
+    kept, _ = run._cache.setdefault(key, ({}, losses))  # the losses live as long as their id is used
+    for known in sorted(kept):
+        if known >= depth or isinstance(kept[known], str) or not kept[known].lost:
+            return kept[known]
+    kept[depth] = _describe(run, losses, add, adjacency, depth)
+    return kept[depth]
 
 
-def _describe(run, losses, add: int, adjacency: str, deep: int) -> Finite | str:
+def _describe(run, losses, add: int, adjacency: str, depth: float) -> Finite | str:
     if len(run.parts) > TABLES_MAX:
         held = sum(not _brief(step) for step, _ in run.parts)
         if held > TABLES_MAX or len(run.parts) > LAWS_MAX:
@@ -82,7 +86,7 @@ def _describe(run, losses, add: int, adjacency: str, deep: int) -> Finite | str:
             return Finite(common, log_finite)
     moves = 2 if adjacency == "replace_one" else 1
     steps = [
-        _line_step(step, loss, law, add, k, moves, deep)
+        _line_step(step, loss, law, add, k, moves, depth)
         for (step, k), (loss, _), law in zip(run.parts, losses, laws, strict=True)
     ]
     for taken, (step, _) in zip(steps, run.parts, strict=True):
@@ -125,7 +129,7 @@ def _lattice_law(step, loss, adjacency: str, k: int) -> lattice.LatticeLaw | Non
     return lattice.of_masses(given.step, given.offset, given.first + keep, given.num[keep], rel, given.edge)
 
 
-def _line_step(step, loss, law, add: int, k: int, moves: int, deep: int):
+def _line_step(step, loss, law, add: int, k: int, moves: int, depth: float):
     """moves: sensitivities between the two laws of additive noise, 2 under replace_one, where a sampled step is
     two-sided."""
     base, q = (step.base, step.q) if isinstance(step, PoissonSubsampled) else (step, 1.0)
@@ -136,12 +140,12 @@ def _line_step(step, loss, law, add: int, k: int, moves: int, deep: int):
     if isinstance(base, Laplace):
         return mixed.LaplaceStep(moves * base.sensitivity / base.scale, q, add, k)
     if isinstance(step, RandomAllocation):
-        return _allocation_step(step.shift, step.steps, add, k, deep)
+        return _allocation_step(step.shift, step.steps, add, k, depth)
     if isinstance(step, GaussianMixture):
         shifts, weights = np.array(step.shifts) / step.sigma, np.array(step.probabilities)
         return _mixture_step(mixed.MixtureStep(shifts, weights, add, k))
     if isinstance(step, Group) and moves == 1:
-        return _group_step(step, add, k, deep)
+        return _group_step(step, add, k, depth)
     if isinstance(base, BoundedRange):
         return mixed.RangeStep(base.eps0, q, add, k)
     if law is not None:
@@ -160,50 +164,47 @@ def _mixture_step(step):
     return step if fits else None
 
 
-def _group_step(step: Group, add: int, k: int, deep: int):
-    """The probability of the largest sums, e^-SUMS in all, is moved to the next one [theory: pair.groups]."""
+def _group_step(step: Group, add: int, k: int, depth: float):
+    """The probability of the largest sums, e^-depth in all, is moved to the next one [theory: pair.groups]."""
     shifts, weights, _ = step.shifts()
     above = np.cumsum(weights[::-1])[::-1]  # that of a sum and all larger ones
-    n = max(int(np.count_nonzero(above > math.exp(-SUMS[deep]) / k)), 2)
+    n = max(int(np.count_nonzero(above > math.exp(-min(max(depth, SUMS), 640.0)) / k)), 2)
     lost = float(above[n]) * (1 + 2 * shifts.size * U) if n < above.size else 0.0
     return _mixture_step(mixed.MixtureStep(shifts[:n], np.append(weights[: n - 1], above[n - 1]), add, k, lost))
 
 
-SUMS = (110.0, 640.0, 640.0)
+SUMS = 110.0
 
 
-WINDOWS = (((64.0, 0.7), (56.0, 0.4)), ((110.0, 0.7), (80.0, 0.5)), ((734.0, 0.7), (400.0, 0.5), (200.0, 0.4)))
-"""For questions ever deeper: nats of what the points of an epoch's density leave out, and the width of their window;
-fewer where lines do not reach that far."""
+WIDTHS, DEEP = (0.7, 0.4), 130.0
+"""Of the window of points of an epoch's density, and nats from which it is the narrower one: large tilts see the fall
+of a wide one."""
 
 
-def _allocation_step(m: float, t: int, add: int, k: int, deep: int):
+def _allocation_step(m: float, t: int, add: int, k: int, depth: float):
     """By points of the density of its loss where there are some, else by its transform on rotated lines."""
     found = None
     if m <= POINTS_SHIFT and t > POINTS_FROM * m * m:
         from ..what import allocation_density  # at its first use
 
-        for depth, eta in WINDOWS[deep]:
-            found = allocation_density.points(m, t, depth + math.log(k), eta) or found
-            if found is not None and found.whole:
+        reach = 11 + 1.1 * math.sqrt(2 * max(depth - LOST, 0.0) / k)  # of a tilt at delta, and beyond
+        for nats in (depth, *[x for x in reversed(DEPTHS) if x < depth]):  # fewer where bounds do not reach that far
+            found = allocation_density.points(m, t, nats + math.log(k), WIDTHS[nats > DEEP], reach)
+            if found is not None:
                 break
-    if found is None or not (found.whole or t > SLOW * m * m or np.max(found.ends) < ENOUGH):
+    far, near = [side[1:, 0].max() for side in found.beyond[:: 1 if add else -1]] if found else (0.0, 0.0)
+    if not (found and (found.whole or t > SLOW * m * m or (far < ENOUGH and near < 0.5 * ENOUGH))):
         return mixed.AllocationStep(m, t, add, k)
-    return mixed.DensityStep(found.columns(add), found.lost, k)
+    return mixed.DensityStep(found.columns(add), found.lost, k, allocation_density.CELLS)
 
 
-def _asked(question, add: int, log_delta: float | None) -> Finite | None:
-    """What the run is made of, with deep windows where what is left out would be seen at log_delta; None where no line
-    takes it, and why."""
-    found = describe(question.run, question.losses(add), add, question.adjacency)
+def _asked(question, add: int, log_delta: float) -> Finite | None:
+    """What the run is made of, without what is not seen at log_delta; None where no line takes it, and why."""
+    depth = next((x for x in DEPTHS if x > LOST + 2 - log_delta), DEPTHS[-1])
+    found = describe(question.run, question.losses(add), add, question.adjacency, depth)
     if isinstance(found, str):
         question.why = found
         return None
-    for deep in (1, 2):
-        if not found.lost or log_delta is None or log_delta > math.log(found.lost) + LOST + 1:
-            break
-        deeper = describe(question.run, question.losses(add), add, question.adjacency, deep)
-        found = deeper if isinstance(deeper, Finite) and deeper.lost < found.lost else found
     return found
 
 
@@ -213,7 +214,7 @@ LEFT_OUT = "outcomes that its table leaves out may be all of delta"
 
 def point(question, add: int, eps: float):
     """delta(eps)."""
-    found = _asked(question, add, None)
+    found = _asked(question, add, 0.0)
     if found is None:
         return None
     answer = found.route.point(found.run, eps, *found.tolerance(question))
@@ -226,7 +227,9 @@ def point(question, add: int, eps: float):
     if found.lost and not answer.lower > math.log(found.lost) + LOST:
         question.why = LEFT_OUT
         return None
-    low, mid, high = answer.lower, answer.estimate, answer.upper + 2 * U * bool(found.lost)
+    low, mid, high = answer.lower, answer.estimate, answer.upper
+    if found.lost:
+        high = min(math.nextafter(high + math.exp(math.log(found.lost) + 1e-9 - low), math.inf), 0.0)
     if found.log_finite:
         low, mid, high = (_with_infinite(x, found.log_finite, side) for x, side in ((low, -1), (mid, 0), (high, 1)))
     return Point(low, mid, high, answer.terms, "contour")
@@ -253,18 +256,17 @@ def root(question, add: int, delta: float):
     if not visible and found.route is mixed and question.auto:  # a grid sees the lower end sooner
         question.why = "delta is within errors of the mass at infinity"
         return None
-    if found.lost and not math.log(most) > math.log(found.lost) + LOST:
+    if found.lost and not math.log(visible or most) > math.log(found.lost) + LOST:
         question.why = LEFT_OUT
         return None
-    ends = (
-        [
-            math.log(x) - found.log_finite + side * U * (16 + 4 * abs(math.log(x)))
-            for x, side in ((most, 1), (visible, -1))
-            if x > 0
-        ]
-        if found.log_finite or found.lost
-        else [math.log(delta)]
-    )
+
+    def target(x: float, side: int) -> float:
+        """log of x, less what is left out of it below, as a finite loss has it."""
+        left_out = math.exp(math.log(found.lost) + 1e-9 - math.log(x)) if found.lost and side < 0 else 0.0
+        return math.log(x) + math.log1p(-left_out) - found.log_finite + side * U * (16 + 4 * abs(math.log(x)))
+
+    inexact = found.log_finite or found.lost
+    ends = [target(x, side) for x, side in ((most, 1), (visible, -1)) if x > 0] if inexact else [math.log(delta)]
     answers = [found.route.root(found.run, min(x, -1e-300), *found.tolerance(question)) for x in ends]
     if None in answers:
         question.why = NOT_FOUND

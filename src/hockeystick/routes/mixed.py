@@ -90,6 +90,7 @@ class DensityStep(NamedTuple):
     columns: np.ndarray
     lost: float
     k: int
+    cells: int
 
 
 class MixtureStep(NamedTuple):
@@ -191,7 +192,7 @@ def tables(steps, panels: int):
             rows.append([_core.ALLOCATION, step.k, step.m, step.steps, step.add, 0, 0])
         elif isinstance(step, DensityStep):
             columns.append(step.columns)
-            rows.append([_core.DENSITY, step.k, 0, 0, 0, step.columns.shape[1], 0])
+            rows.append([_core.DENSITY, step.k, 0, 0, 0, step.columns.shape[1], step.cells])
         elif isinstance(step, AtomicStep):
             columns.append(np.array([step.loss, step.loss, step.log_mass, step.d_loss, step.d_log_mass]))
             rows.append([_core.LOG_CONCAVE if step.log_concave else _core.POINTS, step.k, 0, 0, 0, step.loss.size, 0])

@@ -37,22 +37,26 @@ LEFT = (46.0, 34.0, 24.0)
 REACH = 90.0
 """Deviations of W beyond which no line goes."""
 
-STEP = 2.5
+CELLS = 16
+"""Of what lies beyond the points, to beyond the centre of the window; they grow from half a deviation on."""
+
+STEP = 5.0
 TAUS = (9.0, 6.5, 4.5, 3.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.25, 0.17, 0.12, 0.08, 0.05)
 NATS = 46.0
 NODES_MAX = 1 << 17
 
 
 class Points(NamedTuple):
-    """Losses of REMOVE and log masses under P and Q with the errors of both, ascending; a with its window; bounds of
-    the log masses beyond each end (under P and Q, low and high) and of what the window leaves out; its centres."""
+    """Losses of REMOVE and log masses under P and Q with the errors of both, ascending; a with its window; beyond each
+    end (low, high) rows of losses, outwards, and bounds of the log masses beyond them under P and under Q; a bound of
+    what the window leaves out; its centres."""
 
     loss: np.ndarray
     log_num: np.ndarray
     log_den: np.ndarray
     error: np.ndarray
     wide: float
-    ends: tuple[tuple[float, float], tuple[float, float]]
+    beyond: tuple[np.ndarray, np.ndarray]
     lost: float
     centres: tuple[float, float]
     width: float
@@ -62,10 +66,11 @@ class Points(NamedTuple):
         """As csrc/line/mixed.c takes a law: coordinate, loss, log mass under num, their errors; then what is beyond."""
         side = -1 if add else 1
         loss, log = side * self.loss[::side], (self.log_den if add else self.log_num)[::side]
-        ends, centres = [e[add] for e in self.ends][::side], [side * x for x in self.centres][::side]
-        more = np.array([[self.wide, *ends, self.lost, 0.0], [*centres, self.width, 0.0, 0.0]]).T
+        (low, *below), (high, *above) = self.beyond[::side]
+        cells = np.array([side * high, above[add], side * low, below[add], 0 * low])
+        shape = np.array([[self.wide, self.lost, *[side * x for x in self.centres][::side], self.width]]).T
         body = np.array([loss, loss, log, 0 * loss, self.error[::side]])
-        return np.ascontiguousarray(np.concatenate([body, more], axis=1))
+        return np.ascontiguousarray(np.concatenate([body, cells, shape], axis=1))
 
 
 def _normal_cdf(x: np.ndarray) -> np.ndarray:
@@ -80,24 +85,38 @@ def _tail(x: float) -> float:
 
 
 def _log_tail(x: float) -> float:
-    """log of an upper bound of Pr[g > x], x > 0."""
+    """log of an upper bound of Pr[g > x]."""
+    if x <= 0:
+        return 0.0
     return math.log(_tail(x) * (1 + 1e-9)) if x < 30 else -0.5 * x * x - math.log(2.5 * x)
 
 
+def _sum(x: np.ndarray) -> float:
+    """Rounded once."""
+    return math.fsum(x.tolist())
+
+
 def _h2(z: np.ndarray) -> np.ndarray:
-    small = np.abs(z) < 0.05
+    """e^z - 1 - z within 12u: terms up to z^14/15! below 1/2, where the next one is less than u/10; beyond, expm1 and z
+    cancel to no less than a fifth."""
+    small = np.abs(z) < 0.5
     y = np.where(small, z, 0.0)
-    series = y * y * (0.5 + y * (1 / 6 + y * (1 / 24 + y * (1 / 120 + y * (1 / 720 + y / 5040)))))
+    series = np.full(y.shape, 1 / 15)
+    for n in range(14, 2, -1):
+        series = (1 + y * series) / n
+    series = 0.5 * y * y * (1 + y * series)
     return np.where(small, series, np.expm1(np.minimum(z, 700.0)) - z)
 
 
 def _sin_less(z: np.ndarray) -> np.ndarray:
-    """sin z - z."""
-    small = np.abs(z) < 0.4
+    """sin z - z within 14u: terms up to z^19/19! below 1; beyond, they cancel to no less than a sixth."""
+    small = np.abs(z) < 1
     y = np.where(small, z, 0.0)
     q = y * y
-    series = -y * q / 6 * (1 - q / 20 * (1 - q / 42 * (1 - q / 72 * (1 - q / 110 * (1 - q / 156)))))
-    return np.where(small, series, np.sin(z) - z)
+    series = np.ones(y.shape)
+    for n in range(18, 2, -2):
+        series = 1 - q / (n * (n + 1)) * series
+    return np.where(small, -y * q / 6 * series, np.sin(z) - z)
 
 
 def exp(x: float) -> float:
@@ -107,19 +126,38 @@ def exp(x: float) -> float:
 class _Rule:
     """Nodes in the normal variable for a cut b, with d and weights; tau: half the width of its strip."""
 
-    __slots__ = ("H", "X", "b", "d", "end", "eta", "g", "m", "miss", "moved", "q0", "q1", "size", "tau", "top", "w")
+    __slots__ = (
+        "H",
+        "X",
+        "b",
+        "chi",
+        "d",
+        "end",
+        "eta",
+        "g",
+        "m",
+        "miss",
+        "moved",
+        "q0",
+        "q1",
+        "size",
+        "tau",
+        "top",
+        "w",
+    )
 
     def __init__(self, m: float, b: float, eta: float, H: float, tau: float, wide: float):
+        H = math.ldexp(math.floor(math.ldexp(H, 30)), -30)  # so that the nodes are numbers of a double
         self.m, self.b, self.eta, self.H, self.tau = m, b, eta, H, tau
-        n = math.ceil((b + LAST * eta + wide) / H)
-        self.g = g = -wide + H * np.arange(n + 1)
+        self.g = g = H * np.arange(-math.ceil(wide / H), math.ceil((b + LAST * eta) / H) + 1)
         self.d = np.expm1(m * g - 0.5 * m * m)
         self.X = 1 + self.d
         at = (b - g) / eta
         normal = H / math.sqrt(2 * math.pi) * np.exp(-0.5 * g * g)
-        self.w = normal * _normal_cdf(at)
-        self.size = U * (2 * g * g + at * at + 60 + g.size)  # relative errors of w
-        self.moved = U * (4 * np.abs(m * g) + 2 * m * m + 6) * self.X  # errors of d
+        self.chi = _normal_cdf(at)
+        self.w = normal * self.chi
+        self.size = U * (g * g + 6 * np.minimum(at, 0.0) ** 2 + 40)  # relative errors of w
+        self.moved = U * ((4 * np.abs(m * g) + 3 * m * m) * self.X + 4 * np.abs(self.d))  # errors of d
         self.end = float(g[-1]) + 0.5 * H
         self.top = math.exp(m * self.end - 0.5 * m * m)  # X there
         scale = math.sqrt(1 + eta * eta)
@@ -127,6 +165,10 @@ class _Rule:
         self.q1 = _tail((b - m) / scale) - self.q0
         rate = 2 * math.pi * tau / H
         self.miss = 2 * math.exp(0.5 * tau**2 * (1 + eta**-2)) / math.expm1(rate) if rate < 700 else 0.0
+
+    def rounding_cut(self, s):
+        """Bound of the rounding errors of q0 and s q1."""
+        return U * (20 + 6 * (self.b + self.m) ** 2) * (self.q0 + s * (2 * self.q0 + self.q1))
 
     def log_turned(self, tau: float, q: float) -> float:
         """log of a bound of E (|chi(g - i tau)| - chi(g)) e^{-qX}, by cells [theory: allocation.cut]."""
@@ -194,10 +236,10 @@ class _Line:
         """log C(-r), its derivative, and a bound of the error of the first."""
         R = self.rule
         h, grown = _h2(r * R.d), np.expm1(r * R.d)
-        z = -R.q0 - r * R.q1 + float((R.w * h).sum())
+        z = -R.q0 - r * R.q1 + _sum(R.w * h)
         first = -R.q1 + float((R.w * R.d * grown).sum())
-        off = float((R.w * (h * (R.size + 8 * U) + abs(r) * R.moved * np.abs(grown))).sum())
-        off += self.missed(r, 0.0) + 4 * U * (R.q0 + abs(r * R.q1))
+        off = float((R.w * (h * (R.size + 16 * U) + abs(r) * R.moved * np.abs(grown))).sum())
+        off += self.missed(r, 0.0) + R.rounding_cut(abs(r))
         if not (z > -0.9 and off < 0.1 * (1 + z) and math.isfinite(first)):
             return math.inf, math.nan, math.inf
         return math.log1p(z), first / (1 + z), off / (1 + z - off) + 2 * U * abs(math.log1p(z))
@@ -253,8 +295,8 @@ class _Line:
             edge = self.beyond(r, max(0.0, y * si - max(r, 0.0) * co), 0)
             found = float(np.logaddexp(found, 0.5 * tau * tau + edge + max(-r, 0.0) * half))
             least = min(least, float(np.logaddexp(found, math.log(cut + 1e-300))))
-            total = float(np.logaddexp(total, math.log(y) + t * (least - self.kappa)))
-            y *= 2
+            total = float(np.logaddexp(total, math.log(3 * y) + t * (least - self.kappa)))
+            y *= 4
             far = y * si - max(r, 0.0) * co
             if far > 1:  # e^{-qX} <= e^{-bX}/(efX), q = b + f
                 back = max(-r, 0.0) * co
@@ -272,7 +314,7 @@ class _Line:
         R, kappa = self.rule, self.real(r)[0]
         grown = r * (R.d if r <= 0 else np.append(R.d[1:], R.top - 1))
         least = np.minimum(np.abs(R.g), np.abs(R.g + R.H)) * (R.g * (R.g + R.H) > 0)
-        one = grown - 0.5 * least**2 + np.log(_normal_cdf((R.b - R.g) / R.eta) + 1e-300) - R.m * R.g + 0.5 * R.m**2
+        one = grown - 0.5 * least**2 + np.log(R.chi + 1e-300) - R.m * R.g + 0.5 * R.m**2
         far = 0.5 * R.m**2 - R.m * R.g[0] - 0.5 * R.g[0] ** 2 + self.left(r, -R.g[0])  # left of the nodes
         return max(float(one.max()), far) - math.log(R.m * 2.5) + (self.t - 1) * (kappa + 1e-6 / self.t)
 
@@ -286,14 +328,16 @@ class _Line:
         half = 2 * np.sin(0.5 * ph) ** 2
         less = _sin_less(ph)
         wide = R.w * (1 + grown)
-        re = (R.w * _h2(a)).sum() - half @ wide - R.q0 - r * R.q1
-        im = less @ wide + ph @ (R.w * grown) + y * R.q1
-        # errors: of weights, of d, of the rule
-        off = np.abs(half) @ (wide * (R.size + 12 * U)) + np.abs(less) @ (wide * (R.size + 12 * U))
-        off += np.abs(ph) @ (np.abs(R.w * grown) * (R.size + 12 * U)) + float((R.w * _h2(a) * R.size).sum())
+        h, turned = _h2(a), R.w * R.d * grown
+        re = _sum(R.w * h) - half @ wide - R.q0 - r * R.q1
+        im = less @ wide - y * (_sum(turned) - R.q1)
+        # errors: of weights and sums, of d, of the rule
+        size = R.size + 18 * U
+        off = (half + np.abs(less)) @ (wide * (size + U * R.g.size)) + float((R.w * h * size).sum())
+        off += y * float((np.abs(turned) * size).sum())
         off += (abs(r) + y) * float((R.w * R.moved * np.abs(grown)).sum())
         off += (abs(r) + y) * (np.minimum(np.abs(ph), 2.0) @ (wide * R.moved))
-        off += np.array([self.missed(r, float(y[-1]))]) + 4 * U * (R.q0 + (abs(r) + y) * abs(R.q1))
+        off += np.array([self.missed(r, float(y[-1]))]) + R.rounding_cut(abs(r) + y)
         log_mod = 0.5 * np.log1p(2 * re + re * re + im * im)
         turn = np.arctan2(im, 1 + re)
         mod = np.exp(t * (log_mod - self.kappa))
@@ -311,13 +355,14 @@ class _Line:
 class _Law:
     """Lines for the density of W, and Chernoff's bounds of its tails."""
 
-    __slots__ = ("eta", "lines", "m", "sd", "t")
+    __slots__ = ("eta", "far", "lines", "m", "sd", "t")
 
     def __init__(self, m: float, t: int):
         self.m, self.t = m, t
         self.sd = math.sqrt(t * math.expm1(m * m))
-        self.eta = min(1.0, CUT / m)
+        self.eta = min(0.7, CUT / m)
         self.lines: dict[float, _Line | None] = {}
+        self.far: dict[tuple[float, bool, float], _Line] = {}
 
     def line(self, z: float) -> _Line | None:
         """The line for W about z deviations."""
@@ -327,7 +372,8 @@ class _Law:
                 b = self._cut(z, left)
                 r, mean = self._tilt(z, b), max(1 + z * self.sd / self.t, 0.05)
                 found = _Line(self.m, self.t, r, b, self.eta, mean)
-                if math.isfinite(found.kappa) and found.rule.H > MESH_MIN:
+                beyond = found.real(r + math.copysign(1 / self.sd, z))[0]
+                if math.isfinite(found.kappa) and math.isfinite(beyond) and found.rule.H > MESH_MIN:
                     self.lines[z] = found
                     break
         return self.lines[z]
@@ -336,16 +382,21 @@ class _Law:
         """The least cut for which samples with a rejected term are about `left` nats rarer near W = z sd than others:
         the term comes from g = b - s eta, is rejected about e^(-s^2/2) of the time, and what is beyond z is for the
         others to make up. Any cut is valid."""
-        s = np.linspace(0.0, LAST, 25)
-        b = np.arange(
-            1.0, math.sqrt((1 + self.eta**2) * (z * z + 2 * left + 2 * math.log(self.t))) + self.m + 0.05, 0.05
-        )
+        far = math.sqrt((1 + self.eta**2) * (z * z + 2 * left + 2 * math.log(self.t))) + self.m
         if z < 0:
-            return float(b[-1])
-        g = b[:, None] - s * self.eta
-        beyond = np.maximum(np.expm1(np.minimum(self.m * g - 0.5 * self.m**2, 600.0)) / self.sd - z - 1, 0.0)
-        nats = 0.5 * (np.maximum(g, 0.0) ** 2 + s * s + beyond**2).min(axis=1)
-        return float(b[min(int(np.argmax(nats > 0.5 * z * z + left + math.log(self.t))), b.size - 1)])
+            return far
+        near, want = 0.0, 0.5 * z * z + left + math.log(self.t)
+        part = np.linspace(0.0, 1.0, 129)
+        for _ in range(9):
+            b = 0.5 * (near + far)
+            s = part * b / self.eta
+            g = b * (1 - part)
+            beyond = np.maximum(np.expm1(np.minimum(self.m * g - 0.5 * self.m**2, 600.0)) / self.sd - z - 1, 0.0)
+            if 0.5 * float((g * g + s * s + beyond**2).min()) > want:
+                far = b
+            else:
+                near = b
+        return far
 
     def _tilt(self, z: float, b: float) -> float:
         """z/sd, less where jumps would then be what the line mostly sees; any tilt is valid."""
@@ -369,21 +420,39 @@ class _Law:
                 low = middle
         return low
 
-    def tail(self, at: np.ndarray, above: bool) -> tuple[np.ndarray, np.ndarray]:
+    def tail(self, at: np.ndarray, above: bool, depth: float) -> tuple[np.ndarray, np.ndarray]:
         """Logs of bounds of Pr[L > at], or Pr[L < at], under P and under Q: Chernoff's for samples without a rejected
-        term [theory: allocation.cut], and the probability of the others."""
-        x = self.t * np.expm1(at)
-        num, den = np.zeros(at.size), np.zeros(at.size)
-        for line in self.lines.values():
-            if line is None or (line.r > 0) != above or line.r == 0:
+        term [theory: allocation.cut], and the probability of the others, which is to be e^-depth for those far out;
+        that of one large term, or of a small mean [theory: allocation.tail]."""
+        m, t, x = self.m, self.t, self.t * np.expm1(at)
+        if above:
+            den = np.array([_log_tail((y / m + 0.5 * m) * (1 - 8 * U)) for y in at.tolist()]) + math.log(t)
+            num = np.logaddexp(den, [_log_tail((y / m - 0.5 * m) * (1 - 8 * U)) for y in at.tolist()])
+        else:
+            den = np.array([_log_tail((-y / m - 0.5 * m) * math.sqrt(t) * (1 - 8 * U)) for y in at.tolist()])
+            num = den + np.minimum(at, 0.0)
+        num, den = np.minimum(num, 0.0), np.minimum(den, 0.0)
+        lines = [line for line in self.lines.values() if line and line.r and (line.r > 0) == above]
+        for line in lines + self._far(max((abs(line.r) for line in lines), default=0.0), above, depth):
+            if not math.isfinite(line.kappa):
                 continue
-            out = self.t * (line.kappa + line.off) - line.r * x + 1e-6
-            more, more_x = (line.rule.log_rejected(shift) for shift in (0.0, self.m))
-            more += math.log(self.t)
+            out = t * (line.kappa + line.off) - line.r * x + 1e-6
+            more, more_x = (line.rule.log_rejected(shift) for shift in (0.0, m))
+            more += math.log(t)
             den = np.minimum(den, np.logaddexp(out, more))
             out = out + math.log(1.01 * (1 + abs(line.slope)))
             num = np.minimum(num, np.logaddexp(out, np.logaddexp(more, more_x)))
         return num, den
+
+    def _far(self, most: float, above: bool, depth: float) -> list[_Line]:
+        """Tilts up to `most` with a cut that rejects less than e^-depth, where e^{rd} fits a double."""
+        b = math.sqrt((1 + self.eta**2) * 2 * (depth + math.log(self.t) + 3)) + self.m
+        if above:
+            most = min(most, 550 / math.expm1(self.m * (b + (LAST + 1) * self.eta)))
+        for r in (most, 0.5 * most):
+            if r > 0 and (r, above, depth) not in self.far:
+                self.far[r, above, depth] = _Line(self.m, self.t, r if above else -r, b, self.eta, 1.0)
+        return [line for (_, side, nats), line in self.far.items() if side == above and nats == depth]
 
     def rejected(self, line: _Line, x: np.ndarray) -> np.ndarray:
         """log of a bound of the density at x of samples with terms g > b - 12 eta that the cut rejects: one, the others
@@ -451,37 +520,36 @@ def _law(m: float, t: int) -> _Law:
 
 @functools.lru_cache(64)
 @np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore")
-def points(m: float, t: int, depth: float, eta: float) -> Points | None:
+def points(m: float, t: int, depth: float, eta: float, reach: float) -> Points | None:
     """The law of one epoch where what is left out has a probability of at most e^-depth, or None. eta: the width of the
-    window in units of 1/a."""
+    window in units of 1/a. reach: deviations up to which there are points."""
     end, grown = 3.5 + eta, math.sqrt(1 + 2 / eta**2)
     a = math.sqrt(t) / m
-    most = math.sqrt(2 * (depth + 3)) * math.sqrt(1 + eta**2) / a
     law = _law(m, t)
-    # centres of the window: the probability beyond them
     h = 2 * math.pi / ((SEEN + MISSED) * a * grown)
     h = math.ldexp(math.floor(math.ldexp(h, 60 - math.frexp(h)[1] - 40)), math.frexp(h)[1] + 40 - 60)
     ends, centres, lost = [], [], 0.0
     for side in (1, -1):
-        width = most
-        for _ in range(12):
-            z_end = t * math.expm1(side * (width + end * eta / a)) / law.sd
-            if abs(z_end) > REACH:
-                return None
-            for z in np.arange(0.0, abs(z_end) + STEP, STEP):
-                law.line(side * float(z))
+        last = min(reach, REACH, 0.99 * t / law.sd if side < 0 else REACH)
+        for z in np.arange(0.0, last + 0.5 * STEP, STEP):
+            if law.line(side * float(z)) is None and z > 0:
+                law.line(side * float(z - 0.5 * STEP))
+        width = math.sqrt(2 * (depth + 3)) * math.sqrt(1 + eta**2) / a
+        for tried in range(30):
             at = side * np.linspace(0.0, width + end * eta / a, 200)
-            num, den = law.tail(at, side > 0)
-            out = [np.logaddexp(p, -0.5 * (np.maximum(width - np.abs(at), 0) * a / eta) ** 2) for p in (num, den)]
-            found = max(float(np.min(o)) for o in out)
+            num, den = law.tail(at, side > 0, depth)
+            # E u(L), u what the window leaves out [theory: allocation.tail]
+            u = np.append(-0.5 * (np.maximum(width - np.abs(at), 0) * a / eta) ** 2, 0.0)
+            found = max(float(np.logaddexp.reduce(np.append(p + u[1:], u[0]))) for p in (num, den)) + 1e-9
             if found < math.log(0.4) - depth:
                 break
-            width *= 1.12
+            width *= 1.04 if tried < 8 else 1.2
         else:
             return None
         lost += math.exp(found) + 1e-320
         centres.append(side * width)
-        ends.append(side * math.ceil((width + end * eta / a) / h))
+        far = width + end * eta / a
+        ends.append(side * math.ceil(min(far, abs(math.log1p(side * last * law.sd / t))) / h))
     j = np.arange(ends[1] + 1, ends[0])
     loss = j * h
     x = t * np.expm1(loss)
@@ -499,10 +567,12 @@ def points(m: float, t: int, depth: float, eta: float) -> Points | None:
     if middle in bad:
         return None
     loss, log, error = loss[first:last], log[first:last], error[first:last]
-    masses = []
-    for side, at in ((-1, loss[0] - h), (1, loss[-1] + h)):
-        num, den = law.tail(np.array([at - side * 2 * h]), side > 0)  # [theory: allocation.smooth]
-        masses.append((math.log(2.4) + float(num[0]), math.log(2.4) + float(den[0])))
+    beyond = []
+    for side, at, centre in ((-1, loss[0] - h, centres[1]), (1, loss[-1] + h, centres[0])):
+        far = max(abs(centre - at) * a, 15.0) + 10
+        cells = at + side * far / a * np.linspace(0, 1, CELLS) ** (math.log(far / 0.5) / math.log(CELLS - 1))
+        num, den = law.tail(cells - side * 2 * h, side > 0, depth)  # [theory: allocation.smooth]
+        beyond.append(np.array([cells, math.log(2.4) + num, math.log(2.4) + den]))
     window = _normal_cdf((centres[0] - loss) * a / eta) * _normal_cdf((loss - centres[1]) * a / eta)
     log_den = log + loss + math.log(t) + np.log(window) + math.log(h)
     error = error + U * (40 + 8 * np.abs(log_den) + np.abs(loss) * a * 4 * REACH)
@@ -512,7 +582,7 @@ def points(m: float, t: int, depth: float, eta: float) -> Points | None:
         log_den,
         error,
         a * grown,
-        (masses[0], masses[1]),
+        (beyond[0], beyond[1]),
         lost,
         (centres[1], centres[0]),
         eta / a,
