@@ -231,6 +231,7 @@ typedef struct {
     const double *table, *x, *l;
     const double *lp, *dl, *dp;
     double rtol, T0;
+    double wide;     /* relative width of eps or delta from which another line is tried */
     int64_t n_nodes; /* at most so many nodes */
     double *tables;
     int64_t n_tables;
@@ -254,6 +255,8 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
 int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs_crossing *out);
 /* K(t) = log E e^{tL} of the same run at t > 0 and a bound of its error; no HS_LAW_SUBNORMAL rows. */
 int hs_mixed_cgf(hs_mixed *A, double t, double *work, int64_t n_work, double *K, double *err);
+/* An upper bound of log delta(eps) without nodes, eps right of the mean of the loss; n_nodes 0, step 0. */
+int hs_mixed_upper(hs_mixed *A, double eps, double *work, int64_t n_work, double *log_delta);
 
 /* ranged.c: the largest curve of k adaptive steps of bounded ranges m[k-1] h, .., m[0] h, in the order in which they
  * run, bounded from below or, with `above`, from above, at g = 0, h, ..: m[0] + .. + m[k-1] + 1 values, the last of

@@ -40,8 +40,10 @@
 
 /* The certified root. */
 #define HS_ROOT_NEWTON 60   /* evaluations of the curve for the estimate */
+#define HS_ROOT_LOST 16     /* of these with a value lost in its errors, where no end will be certified */
 #define HS_ROOT_SHORT 0.01  /* of the bracket: a shorter step of the tangent is none */
-#define HS_ROOT_OUTWARD 70  /* evaluations for each end */
+#define HS_ROOT_OUTWARD 30  /* evaluations for each end */
+#define HS_ROOT_NEARBY 10   /* after so many the distance is doubled from one trial to the next */
 #define HS_ROOT_NEAR 0.05   /* of the width of the curve at a point: what Newton may leave of the distance */
 #define HS_ROOT_GROWTH 1.25 /* of the distance from one trial of an end to the next */
 
@@ -54,8 +56,9 @@
 #define HS_HYP_DEEP 20.0     /* nats below the floor at which a slow tail is taken as it is */
 
 /* One large loss (widths.py, rows of small k q). */
-#define HS_JUMPS_ENOUGH 1e-9 /* relative width of delta at which no lower cut is tried */
-#define HS_JUMPS_SPREAD 12.0 /* theta^2 var of the bulk from which Taylor's polynomial is hopeless */
+#define HS_JUMPS_ENOUGH 1e-7  /* relative width of delta at which no lower cut is tried */
+#define HS_JUMPS_HOPELESS 2.0 /* upper over lower end at the first place from which no root is sought */
+#define HS_JUMPS_SPREAD 12.0  /* theta^2 var of the bulk from which Taylor's polynomial is hopeless */
 
 #define HS_BULK_NODES 16384 /* outer nodes of the line through the law below a cut */
 

@@ -140,8 +140,9 @@ LENGTHS = {
         np.full(4, 9.0),
         np.full(4, 9.0),
     ),
-    "mixed_delta": (*LAWS, 0.1, 1e-6, 20.0, 100, None),
-    "mixed_eps": (*LAWS, -3.0, 1e-6, 20.0, 100, None),
+    "mixed_delta": (*LAWS, 0.1, 1e-6, 20.0, 1e-6, 100, None),
+    "mixed_eps": (*LAWS, -3.0, 1e-6, 20.0, 1e-6, 100, None),
+    "mixed_upper": (*LAWS, 0.1, 20.0, None),
     "mixed_cgf": (*LAWS, 1.0, None),
     "mixture_points": (
         np.array([[2.0, -8.0, 0.25, 70.0, 9.0, 0.1, 1.0]]),
@@ -181,7 +182,7 @@ ANY = {
         (name, i, 0)
         for name, i in (("contour_curve", 4), ("grid_log_mgfs", 0), ("grid_log_mgfs", 3), ("grid_log_mgfs", 4))
     ),
-    *((name, i, axis) for name in ("mixed_delta", "mixed_eps", "mixed_cgf") for i, axis in ((0, 0), (1, 1))),
+    *((name, i, axis) for name in ("mixed_delta", "mixed_eps", "mixed_upper", "mixed_cgf") for i, axis in ((0, 0), (1, 1))),
     ("convolve_tilts", 3, 0),
     ("convolve_tilts", 6, 1),
     ("individual_chernoff", 0, 0),

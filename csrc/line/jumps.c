@@ -421,6 +421,7 @@ int hs_jumps_eps(double m, double q, double k, double log_delta, const hs_rule *
     for (i = 0; i < 2; i++) {
         if (!(eps > 0)) return HS_NO_BRACKET;
         if ((st = best_cut(&J, eps, &v))) return st;
+        if (!(v.upper < HS_JUMPS_HOPELESS * v.lower)) return HS_TOO_WIDE;
         curve.start = eps;
         curve.step = 0.3 * eps;
         curve.bend = 2 / eps;

@@ -28,6 +28,8 @@
 #include "line/mixed.h"
 #include "tuning.h"
 
+#define SLACK 1e-9 /* relative, of a bound that only widens: its exponents are known to 1e-12 of their size */
+
 /* eps against the lattice: the loss below it is `rest` below, the one above `x` above; a = c step, s = step. */
 typedef struct {
     double a, s, x, rest;
@@ -682,7 +684,6 @@ static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *wo
 /* Tilted at the saddle, a law of a bulk and rare large losses may be mostly the latter: then eps lies between the two,
  * and delta far below the size of the line. Further down the bulk is what is left. */
 static const double LOWER = 0.7;
-static const double WIDE = 1e-7; /* relative, of an answer from which such a line is tried */
 
 int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out)
 {
@@ -710,7 +711,7 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
     A->lower = 1;
     if (!(st = mixed_prepare(A, 1, 0, work))) mixed_at(A, eps, &v);
     if (st == HS_INTERRUPTED) return st;
-    if (A->step == 0 && !A->near_atoms && (st || !(v.upper - v.lower < WIDE * v.upper))) {
+    if (A->step == 0 && !A->near_atoms && (st || !(v.upper - v.lower < A->wide * v.upper))) {
         hs_value w;
         int again;
         A->lower = LOWER;
@@ -799,7 +800,7 @@ int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs
     st = mixed_prepare(A, 0, log_delta, work);
     if (st == HS_OK) st = mixed_root(A, log_delta, out);
     if (st == HS_INTERRUPTED) return st;
-    if (A->step == 0 && !A->near_atoms && (st > HS_LOOSE || out->upper - out->lower > WIDE * fabs(out->upper))) {
+    if (A->step == 0 && !A->near_atoms && (st > HS_LOOSE || out->upper - out->lower > A->wide * fabs(out->upper))) {
         A->lower = LOWER;
         A->t = 1;
         again = mixed_prepare(A, 0, log_delta, work);
@@ -815,7 +816,8 @@ int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs
         return HS_LOOSE;
     }
     if (st > HS_LOOSE) return chase(A, log_delta, work, out);
-    if (st == HS_OK || fabs(out->estimate - A->eps) < 0.25 * A->sd) return st; /* the contour would be the same */
+    if (st == HS_OK || out->upper - out->lower <= A->wide * fabs(out->upper)) return st;
+    if (fabs(out->estimate - A->eps) < 0.25 * A->sd) return st; /* the contour would be the same */
     first = *out;
     A->eps = out->estimate;
     again = mixed_prepare(A, 1, 0, work);
@@ -823,6 +825,24 @@ int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs
     if (again == HS_OK || (again == HS_LOOSE && out->upper - out->lower < first.upper - first.lower)) return again;
     *out = first;
     return HS_LOOSE;
+}
+
+/* Chernoff's bound at the tilt of the line [theory: line.chernoff]. */
+int hs_mixed_upper(hs_mixed *A, double eps, double *work, int64_t n_work, double *log_delta)
+{
+    hs_law *laws = room_of_laws(A, work, &n_work);
+    int st;
+    A->eps = eps;
+    A->t = A->lower = 1;
+    if ((st = read_table(A, laws, work, n_work))) return st;
+    if (A->step > 0) return HS_BAD_ARGUMENT;
+    if (place_tilt(A, 1, 0) || !(A->c > 0)) A->c = 60 / fabs(eps); /* no loss may be so large; every tilt is valid */
+    A->s_right = A->s_left = A->c;
+    A->y_max = A->c; /* no node is visited */
+    if ((st = tilt_laws(A, work))) return st;
+    *log_delta = A->K[0] + A->err[0] - A->c * eps + hs_payoff(A->c);
+    *log_delta += SLACK * (1 + fabs(A->K[0]) + fabs(A->c * eps));
+    return *log_delta < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
 
 /* K(t) of a run of Laplace kinds and points at t > 0, and a bound of its error; no contour, no nodes. */

@@ -21,9 +21,10 @@ int hs_root_estimate(const hs_curve *f, double *eps, double *left, hs_value *v)
 {
     double e = f->start, lo = -HUGE_VAL, hi = HUGE_VAL;
     double gap, step, over;
-    int it;
-    for (it = 0; it < HS_ROOT_NEWTON; it++) {
+    int it, lost = 0;
+    for (it = 0; it < HS_ROOT_NEWTON && lost < HS_ROOT_LOST; it++) {
         f->at(f->self, e, v);
+        lost += !(v->lower > 0);
         if (!(v->value > 0 && v->slope > 0 && v->upper < HUGE_VAL)) { /* eps may exceed every loss */
             if (!(lo > -HUGE_VAL)) return HS_TOO_WIDE;
             hi = e;
@@ -68,7 +69,9 @@ int hs_root_bracket(const hs_curve *f, double eps, double left, const hs_value *
            up = first_step(f, eps, left, v, v->upper - v->value), room = f->reach - fabs(eps - f->start);
     int it, found = lower ? 0 : 1;
     hs_value at;
-    for (it = 0; it < HS_ROOT_OUTWARD && found != 3; it++, down *= HS_ROOT_GROWTH, up *= HS_ROOT_GROWTH) {
+    double grown = HS_ROOT_GROWTH;
+    for (it = 0; it < HS_ROOT_OUTWARD && found != 3; it++, down *= grown, up *= grown) {
+        if (it == HS_ROOT_NEARBY) grown = 2;
         if (!(found & 1) && down <= room) {
             f->at(f->self, eps - down, &at);
             if (at.lower > 0 && at.log_scale + log(at.lower) - slack(f, &at) >= f->log_delta) {

@@ -247,7 +247,7 @@ cdef extern from "hs.h" nogil:
         const double *lp
         const double *dl
         const double *dp
-        double rtol, T0
+        double rtol, T0, wide
         int64_t n_nodes
         double *tables
         int64_t n_tables
@@ -256,6 +256,7 @@ cdef extern from "hs.h" nogil:
     int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out)
     int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs_crossing *out)
     int hs_mixed_cgf(hs_mixed *A, double t, double *work, int64_t n_work, double *K, double *err)
+    int hs_mixed_upper(hs_mixed *A, double eps, double *work, int64_t n_work, double *log_delta)
     int hs_sublaplace_points(double m, double q, int add, int64_t panels, const hs_rule *rule, double *l, double *lp,
                              double *dl, double *dp)
     ctypedef struct hs_mixture:

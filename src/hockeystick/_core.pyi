@@ -384,6 +384,7 @@ def mixed_delta(
     eps: float,
     rtol: float,
     T0: float,
+    wide: float,
     n_nodes: int,
     work: _Vector,
     tables: _Vector | None = ...,
@@ -395,6 +396,7 @@ def mixed_eps(
     log_delta: float,
     rtol: float,
     T0: float,
+    wide: float,
     n_nodes: int,
     work: _Vector,
     tables: _Vector | None = ...,
@@ -406,6 +408,15 @@ def allocation_line(
     m: float, t: float, c: float, y: _Vector, tables: _Vector
 ) -> tuple[float, float, _Vector] | None: ...
 def allocation_work() -> int: ...
+def mixed_upper(
+    table: _Table,
+    points: _Table,
+    lattice: _Vector,
+    eps: float,
+    T0: float,
+    work: _Vector,
+    tables: _Vector | None = ...,
+) -> tuple[int, float]: ...
 def mixed_work(n_laws: int, n_points: int, n_subnormal: int, n_nodes: int) -> int: ...
 def ranged_curve(m: _Longs, h: float, above: int, work: _Vector) -> _Vector: ...
 def ranged_work(points: int, widest: int) -> int: ...

@@ -637,7 +637,7 @@ cdef int lend_laws(hs_mixed *A, const double[:, ::1] table, const double[:, ::1]
 
 
 def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps,
-                double rtol, double T0, int64_t n_nodes, double[::1] work, double[::1] tables=None):
+                double rtol, double T0, double wide, int64_t n_nodes, double[::1] work, double[::1] tables=None):
     """Scaled: one certified delta; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_mixed A
@@ -645,7 +645,7 @@ def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const d
     cdef int status
     lend_laws(&A, table, points, lattice, tables, &poll)
     memset(&p, 0, sizeof(p))
-    A.rtol, A.T0, A.n_nodes = rtol, T0, n_nodes
+    A.rtol, A.T0, A.wide, A.n_nodes = rtol, T0, wide, n_nodes
     with nogil:
         status = hs_mixed_delta(&A, eps, &work[0], work.shape[0], &p)
     passed(&poll)
@@ -653,7 +653,7 @@ def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const d
 
 
 def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double log_delta,
-              double rtol, double T0, int64_t n_nodes, double[::1] work, double[::1] tables=None):
+              double rtol, double T0, double wide, int64_t n_nodes, double[::1] work, double[::1] tables=None):
     """Crossing: one certified eps; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_mixed A
@@ -661,7 +661,7 @@ def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const dou
     cdef int status
     lend_laws(&A, table, points, lattice, tables, &poll)
     memset(&at, 0, sizeof(at))
-    A.rtol, A.T0, A.n_nodes = rtol, T0, n_nodes
+    A.rtol, A.T0, A.wide, A.n_nodes = rtol, T0, wide, n_nodes
     with nogil:
         status = hs_mixed_eps(&A, log_delta, &work[0], work.shape[0], &at)
     passed(&poll)
@@ -681,6 +681,21 @@ def mixed_cgf(const double[:, ::1] table, const double[:, ::1] points, const dou
         status = hs_mixed_cgf(&A, t, &work[0], work.shape[0], &value, &err)
     passed(&poll)
     return status, value, err
+
+
+def mixed_upper(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps,
+                double T0, double[::1] work, double[::1] tables=None):
+    """(status, an upper bound of log delta) at eps; see hs.h."""
+    cdef hs_poll poll = polling()
+    cdef hs_mixed A
+    cdef double log_delta = 0
+    cdef int status
+    lend_laws(&A, table, points, lattice, tables, &poll)
+    A.T0, A.n_nodes = T0, 0
+    with nogil:
+        status = hs_mixed_upper(&A, eps, &work[0], work.shape[0], &log_delta)
+    passed(&poll)
+    return status, log_delta
 
 
 def mixed_work(int64_t n_laws, int64_t n_points, int64_t n_subnormal, int64_t n_nodes):

@@ -40,8 +40,6 @@ SHARED = 8
 """Points of one call from which they share contours or convolutions."""
 GOOD_ENOUGH = 1e-3
 """Relative width above which `auto` looks for a narrower interval than a route's."""
-SHARP = 1e-6
-"""The same for the contour, and for what is asked right after it."""
 NEGLIGIBLE = math.log(1e-285)
 """An upper end of delta below it leaves nothing for a finer grid: products of two masses underflow."""
 
@@ -312,7 +310,7 @@ class _Settings(Question):
         if self.total and self.rtol is None and (self.mirrored or len(self.directions) > 1):
             ask = TABLE["contour" if self.route == "auto" else self.route].larger_root
             best = ask and ask(self, delta)
-            if best and (self.route != "auto" or best.width <= SHARP):
+            if best and (self.route != "auto" or best.width <= self.sharp):
                 return ordered(best.within_a_curve(delta), self.run)
         return self._largest("root", delta)
 
@@ -388,7 +386,7 @@ class _Settings(Question):
             if name == "prv" and self.rtol is None and what == "point" and found and found.upper < NEGLIGIBLE:
                 continue
             found, before = meet(found, self._ask(name, what, add, at), self.run), name
-            goal = min(wanted, SHARP) if name == "contour" else wanted
+            goal = self.sharp if name == "contour" else wanted
             if found and (found.width <= goal or found.upper == math.inf):  # a jump to infinity: no route knows more
                 break
         if found is None and what == "point" and at > EPS_FAR and self.rtol is None:

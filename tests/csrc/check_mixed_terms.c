@@ -10,6 +10,7 @@
 #define hs_mixed_delta own_mixed_delta
 #define hs_mixed_eps own_mixed_eps
 #define hs_mixed_cgf own_mixed_cgf
+#define hs_mixed_upper own_mixed_upper
 #define hs_mixed_place given_place /* and the period and the tilts of the aliases come from here */
 #include "line/mixed.c"
 #undef hs_mixed_place
@@ -344,6 +345,19 @@ static void cgf(run *R)
     two_atoms(R, m, k, s);
     if (hs_mixed_cgf(&R->A, t, work, n_work, &K, &err)) return;
     term("run-cgf", (double)fabsl(k * log1pl(M) + 0.5L * s * s * z * (1 + z) - K), err, 1e-18 * k * (1 + fabs(t * m)));
+}
+
+/* Delta of atoms and a normal step, without nodes, against the closed form: right of the bulk, and beyond all atoms. */
+static void chernoff(run *R)
+{
+    double e0 = log_between(0.05, 1), k = floor(log_between(4, 200)), m = log_between(0.1, 2);
+    double mean = k * e0 * tanh(0.5 * e0) + 0.5 * m * m, sd = sqrt(k * pow(e0 / cosh(0.5 * e0), 2) + m * m);
+    double upper, delta, rest, less;
+    begin(R, FINE);
+    two_atoms(R, e0, k, m);
+    if (own_mixed_upper(&R->A, mean + log_between(0.3, 9) * sd, work, n_work, &upper)) return;
+    closed(e0, k, m, R->A.eps, &delta, &rest, &less);
+    if (delta > 1e-290) term("run-chernoff", 0.5 * delta * exp(-upper), 0.5, 1e-9);
 }
 
 /* A run of each kind. */
@@ -812,6 +826,7 @@ int main(int argc, char **argv)
     for (i = 0; i < cases(400); i++) {
         cumulants(R);
         cgf(R);
+        chernoff(R);
     }
     for (i = 0; i < cases(200); i++) {
         eps_ends(R, i % 2);
@@ -875,6 +890,7 @@ int main(int argc, char **argv)
     median("line-value", 80, 80, 40);
     median("period-value", 30, 200, 100);
     median("run-cgf", 100, 150, 40);
+    median("run-chernoff", 300, 10, 2.5);
     median("eps-lower", 40, 1.1, 1.01);
     median("eps-upper", 40, 1.1, 1.01);
     median("complement", 80, 1.5, 1.01);

@@ -21,7 +21,7 @@ from ..outward import UP, U, log_floor, log_slack, log_sum
 from ..what.loss import ends, log_finite
 from ..what.pair import GaussianSteps, PairedSteps, paired_steps
 from ..what.sampling import PACKED
-from . import contour, jumps, saddlepoint
+from . import contour, general, jumps, saddlepoint
 from .single import variation_upper
 from .walls import rest
 
@@ -122,7 +122,9 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
     if eps >= ends(parts)[1] and not any(loss.mass_inf for loss, _ in parts):
         return True  # beyond the largest loss
     paired = paired_steps(question.run, question.adjacency, bool(add))
-    return paired is not None and certainly_below(paired, add, eps, log_delta)
+    if paired is None:
+        return general.below(question, add, eps, log_delta)
+    return certainly_below(paired, add, eps, log_delta)
 
 
 def chernoff_of(ruled, add: int, eps: float) -> tuple[float, float]:

@@ -235,6 +235,15 @@ def point(question, add: int, eps: float):
     return Point(low, mid, high, answer.terms, "contour")
 
 
+def below(question, add: int, eps: float, log_delta: float) -> bool:
+    """Whether Chernoff's bound at the tilt of the line proves that delta(eps) <= e^log_delta, of a run without infinite
+    losses [theory: line.chernoff]."""
+    found = describe(question.run, question.losses(add), add, question.adjacency)
+    if isinstance(found, str) or found.route is not mixed or found.lost or found.log_finite:
+        return False
+    return mixed.log_delta_upper(found.run, eps) <= log_delta
+
+
 def _with_infinite(log_delta: float, log_finite: float, side: int) -> float:
     """log(D + (1 - D) e^log_delta), rounded to the given side: log_finite is a sum of logs within 4u each. Below
     2^-1022 this sum is off by units of 5e-324, and its logarithm by a unit in the last place wherever that is large."""

@@ -38,6 +38,7 @@ from ..outward import log_slack, log_sum
 from ..what import sampling
 from ..what.pair import GaussianSteps, PairedSteps
 from . import contour, few
+from .question import SHARP
 
 TERMS = ("jumps", "truncation", "inner_quadrature", "rounding")
 ORDER = 20
@@ -45,9 +46,6 @@ SHIFTS_SERVED = 1e-3, 10.0
 """sensitivity/sigma of a step that the expansion takes."""
 
 MOST_SAMPLED = 0.9
-
-ENOUGH = 1e-9
-"""Relative width of the expansion from which the line is not asked."""
 
 MANY = 50.0
 """Records expected in all samples, k q, from which many losses make delta together."""
@@ -67,33 +65,34 @@ LOOKS, FAR = 14, 6.0
 up."""
 
 
-def point(steps: GaussianSteps, add: int, eps: float):
-    """A certified point of the curve, or None: the narrower of the two [theory: small.expansion, small.bulk-far]."""
-    answer = _answer(_core.jumps_delta, _core.bulk_line_delta, steps, add, eps) if eps > 0 else None
+def point(steps: GaussianSteps, add: int, eps: float, sharp: float = SHARP):
+    """A certified point of the curve, or None: the narrower of the two [theory: small.expansion, small.bulk-far]. Of
+    one narrower than `sharp` no other is asked."""
+    answer = _answer(_core.jumps_delta, _core.bulk_line_delta, steps, add, eps, sharp) if eps > 0 else None
     return answer and answer.point("jumps")
 
 
-def root(steps: GaussianSteps, add: int, log_delta: float):
+def root(steps: GaussianSteps, add: int, log_delta: float, sharp: float = SHARP):
     """A certified root of delta(eps) = e^log_delta, or None."""
-    answer = _answer(_core.jumps_eps, _core.bulk_line_eps, steps, add, log_delta)
+    answer = _answer(_core.jumps_eps, _core.bulk_line_eps, steps, add, log_delta, sharp)
     return answer and answer.root("jumps")
 
 
-def pair_point(paired: PairedSteps, add: int, eps: float):
+def pair_point(paired: PairedSteps, add: int, eps: float, sharp: float = SHARP):
     """A certified point of a run of one pair, or None. What was dropped is at +inf [theory: small.dropped]."""
     if paired.steps.k.size != 1 or not eps > 0:
         return None
     pair, k = _pair(paired, add), paired.steps.k[0]
     answer = _line(_core.bulk_line_delta, pair, k, eps)
     found = answer.point("jumps") if answer.status <= _core.LOOSE else None
-    if k <= few.RUNS and not (found and found.width < ENOUGH):
+    if k <= few.RUNS and not (found and found.width < sharp):
         found = _narrower(found, few.at(pair, k, eps))
     if found is None or not paired.dropped:
         return found
     return found._replace(upper=log_sum(found.upper, math.log(paired.dropped)))
 
 
-def pair_root(paired: PairedSteps, add: int, delta: float):
+def pair_root(paired: PairedSteps, add: int, delta: float, sharp: float = SHARP):
     """A certified root of a run of one pair, or None; the upper end is that of delta less what was dropped."""
     if paired.steps.k.size != 1 or not paired.dropped < 0.5 * delta:
         return None
@@ -105,7 +104,7 @@ def pair_root(paired: PairedSteps, add: int, delta: float):
     if all(answer.status <= _core.LOOSE for answer in answers):
         found, last = answers[0].root("jumps"), answers[-1].root("jumps")
         found = found._replace(upper=max(found.upper, last.upper))
-    if k <= few.RUNS and not (found and found.width < ENOUGH):
+    if k <= few.RUNS and not (found and found.width < sharp):
         found = _narrower(found, few.root(pair, k, log_delta, targets[-1]))
     return found
 
@@ -131,14 +130,14 @@ def _line(function, pair: np.ndarray, k: float, at: float):
     return scratch.lend(_core.bulk_line_work(), function, pair, k, at, *_rule())
 
 
-def _answer(expansion, line, steps: GaussianSteps, add: int, at: float):
+def _answer(expansion, line, steps: GaussianSteps, add: int, at: float, sharp: float):
     """The expansion's answer, and the line's where that is not narrow; None where neither has one."""
     if not isinstance(steps, GaussianSteps) or steps.q.size != 1 or not steps.q[0] < MOST_SAMPLED:
         return None
     (m, q, k), answers, (low, high) = (float(x[0]) for x in steps), [], SHIFTS_SERVED
     if not add and low < m < high and k >= 2 and k * q < MANY:
         answers.append(scratch.lend(_core.jumps_work(), expansion, m, q, k, at, *_rule()))
-    if not (answers and answers[0].status <= _core.LOOSE and answers[0].width < ENOUGH):
+    if not (answers and answers[0].status <= _core.LOOSE and answers[0].width < sharp):
         answers.append(_line(line, _plain(m, q, add), k, at))
     answers = [answer for answer in answers if answer.status <= _core.LOOSE]
     return min(answers, key=lambda answer: answer.width) if answers else None

@@ -26,8 +26,11 @@ its bands do."""
 MORE_NODES = 1 << 17
 """The same where a width is asked for."""
 
-ENOUGH = 1e-9
+ENOUGH = 1e-7
 """Relative width that is enough where none is asked for: a digit more of one Laplace step takes twice the nodes."""
+
+WIDE = 1e-6
+"""The same of an answer from which a line at another tilt is tried."""
 
 ORDER = 24
 """Gauss-Legendre nodes in a panel: about where a panel of half a unit of the base loss costs least."""
@@ -142,7 +145,7 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None):
     and with them truncation, too."""
     found, panels, before = [], 1, (math.inf, math.inf)
     nodes, *more = (*NODES[0 if len(steps) == 1 else -1 :], *[MORE_NODES] * (enough is not None))
-    enough = ENOUGH if enough is None else enough
+    wide, enough = WIDE if enough is None else min(WIDE, enough), ENOUGH if enough is None else enough
     while True:
         try:
             table, points = tables(steps, panels)
@@ -150,7 +153,7 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None):
             break
         mixed = (table[:, 0] == _core.MIXTURE).any()
         most = COST // points.shape[1] if mixed else MORE_NODES
-        answer = _call(function, table, points, at, rtol, min(nodes, most))
+        answer = _call(function, table, points, at, rtol, wide, min(nodes, most))
         if answer.status == _core.OK or (answer.status == _core.LOOSE and answer.width <= enough):
             return answer
         truncation = quadrature = rounding = math.inf
@@ -172,6 +175,18 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None):
         else:
             break
     return min(found, key=lambda answer: answer.width) if found else None
+
+
+def log_delta_upper(steps, eps: float) -> float:
+    """Chernoff's bound of log delta(eps) at the tilt of the line, infinite where there is none."""
+    try:
+        table, points = tables(steps, 1)
+    except AccuracyError:
+        return math.inf
+    subnormal = int((table[:, 0] == _core.SUBNORMAL).sum())
+    size = _core.mixed_work(len(table), points.shape[1], subnormal, 0)
+    status, upper = lend(size, _core.mixed_upper, table, points, _LINE, eps, contour.MARGIN)
+    return upper if status == _core.OK else math.inf
 
 
 def tables(steps, panels: int):
@@ -280,9 +295,9 @@ def _gauss():
     return np.polynomial.legendre.leggauss(ORDER)
 
 
-def _call(function, table, points, at: float, rtol: float, nodes: int):
+def _call(function, table, points, at: float, rtol: float, wide: float, nodes: int):
     size = _core.mixed_work(len(table), points.shape[1], int((table[:, 0] == _core.SUBNORMAL).sum()), nodes)
-    return lend(size, function, table, points, _LINE, at, rtol, contour.margin(rtol), nodes)
+    return lend(size, function, table, points, _LINE, at, rtol, contour.margin(rtol), wide, nodes)
 
 
 def lend(size: int, function, table, *arguments):

@@ -21,12 +21,10 @@ from ..outward import UP, log_slack, log_sum
 from ..what.pair import GaussianSteps, PairedSteps
 from ..what.sampling import MAX_BRANCHES, PACKED
 from . import contour, jumps
+from .question import SHARP
 
 PART = 1e-4
 """Part of delta that Pr[Z > s] may be."""
-
-SHARP = 1e-6
-"""Relative width of the line's answer from which that of the jumps is not asked."""
 
 LOOKS, WIDE = 7, 3e-4
 """Points by which a root is squeezed, and the relative width from which it is."""

@@ -8,6 +8,9 @@ from ..what.pair import gaussian_facts, gaussian_steps, losses, paired_steps
 from ..wide import rules
 from . import contour
 
+SHARP = 1e-6
+"""Relative width from which `auto` asks no further contour, and nothing that is asked right after them."""
+
 
 class Question:
     """The run of a query, its tolerance and its threads.
@@ -59,6 +62,11 @@ class Question:
     def goal(self) -> float:
         """The relative half-width of delta asked of a contour."""
         return contour.RTOL if self.rtol is None else min(contour.RTOL, 0.25 * self.rtol)
+
+    @property
+    def sharp(self) -> float:
+        """The relative width at which no other contour is asked."""
+        return SHARP if self.rtol is None else min(SHARP, self.rtol)
 
     @property
     def very_many(self) -> bool:

@@ -192,7 +192,7 @@ def _prv_root(question, add: int, delta: float):
 
 def _between_others(question, found) -> bool:
     """Whether a run under replace-one is wide enough to be put between those of one-sided pairs."""
-    return question.adjacency == "replace_one" and not (found and found.width < one_sided.SHARP)
+    return question.adjacency == "replace_one" and not (found and found.width < question.sharp)
 
 
 def _jumps_point(question, add: int, eps: float):
@@ -200,9 +200,9 @@ def _jumps_point(question, add: int, eps: float):
         paired = paired_steps(question.run, question.adjacency, bool(add))
         if paired is None:
             return None
-        found = jumps.pair_point(paired, add, eps)
+        found = jumps.pair_point(paired, add, eps, question.sharp)
         return meet(found, one_sided.point(paired, eps), question.run) if _between_others(question, found) else found
-    return jumps.point(question.steps, add, eps)
+    return jumps.point(question.steps, add, eps, question.sharp)
 
 
 def _jumps_root(question, add: int, delta: float):
@@ -210,12 +210,12 @@ def _jumps_root(question, add: int, delta: float):
         paired = paired_steps(question.run, question.adjacency, bool(add))
         if paired is None:
             return None
-        found = jumps.pair_root(paired, add, delta)
+        found = jumps.pair_root(paired, add, delta, question.sharp)
         if not _between_others(question, found):
             return found
         found = meet(found, one_sided.root(paired, delta), question.run)
         return one_sided.squeezed(paired, add, found, delta) if found and found.width > one_sided.WIDE else found
-    return jumps.root(question.steps, add, math.log(delta))
+    return jumps.root(question.steps, add, math.log(delta), question.sharp)
 
 
 def _moments_point(question, add: int, eps: float):
