@@ -182,7 +182,11 @@ ANY = {
         (name, i, 0)
         for name, i in (("contour_curve", 4), ("grid_log_mgfs", 0), ("grid_log_mgfs", 3), ("grid_log_mgfs", 4))
     ),
-    *((name, i, axis) for name in ("mixed_delta", "mixed_eps", "mixed_upper", "mixed_cgf") for i, axis in ((0, 0), (1, 1))),
+    *(
+        (name, i, axis)
+        for name in ("mixed_delta", "mixed_eps", "mixed_upper", "mixed_cgf")
+        for i, axis in ((0, 0), (1, 1))
+    ),
     ("convolve_tilts", 3, 0),
     ("convolve_tilts", 6, 1),
     ("individual_chernoff", 0, 0),

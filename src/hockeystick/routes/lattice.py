@@ -163,5 +163,7 @@ def root(run: Lattice, log_delta: float, rtol: float = contour.RTOL) -> Root | N
 
 def _call(function, run: Lattice, at: float, rtol: float):
     size = _core.mixed_work(len(run.table), run.points.shape[1], 0, NODES)
-    answer = scratch.lend(size, function, run.table, run.points, run.lattice, at, rtol, contour.margin(rtol), 0.0, NODES)
+    answer = scratch.lend(
+        size, function, run.table, run.points, run.lattice, at, rtol, contour.margin(rtol), 0.0, NODES
+    )
     return answer if answer.status <= _core.LOOSE else None
