@@ -238,10 +238,13 @@ def point(question, add: int, eps: float):
 def below(question, add: int, eps: float, log_delta: float) -> bool:
     """Whether Chernoff's bound at the tilt of the line proves that delta(eps) <= e^log_delta, of a run without infinite
     losses [theory: line.chernoff]."""
-    found = describe(question.run, question.losses(add), add, question.adjacency)
-    if isinstance(found, str) or found.route is not mixed or found.lost or found.log_finite:
+    found = _asked(question, add, log_delta)
+    if found is None or found.route is not mixed or found.log_finite:
         return False
-    return mixed.log_delta_upper(found.run, eps) <= log_delta
+    if not found.lost:
+        return mixed.log_delta_upper(found.run, eps) <= log_delta
+    left_out = math.exp(math.log(found.lost) + 1e-9 - log_delta)
+    return left_out < 0.5 and mixed.log_delta_upper(found.run, eps) <= log_delta + math.log1p(-left_out) - 1e-12
 
 
 def _with_infinite(log_delta: float, log_finite: float, side: int) -> float:
