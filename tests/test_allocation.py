@@ -176,7 +176,7 @@ def test_aliases_of_a_line_where_they_are_large():
                     line, period=line.period / fewer, y=line.y[::fewer], rows=line.rows[:, ::fewer]
                 )
                 for den in (False, True):
-                    (value, error), (moved, claimed) = line.tail(s, den), coarse.tail(s, den)
+                    (value, error), (moved, claimed) = (x.tail(s, x.turns(s), den) for x in (line, coarse))
                     off = np.abs(moved - value)
                     assert np.all(off <= claimed + error)
                     seen = (off > 1e3 * error) & (claimed < 1)

@@ -18,7 +18,7 @@ from pages import BLOCK, CAPTION, PAGES, SHELLS, commands, inside
 
 ROOT = Path(__file__).parents[1]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-IMPORT = re.compile(r"^(?:>>> )?(?:import|from) (\w+)", re.MULTILINE)
+IMPORT = re.compile(r"^ *(?:>>> )?(?:import|from) (\w+)", re.MULTILINE)
 OPTIONAL = {"dp_accounting", "flint", "jax_privacy", "matplotlib", "opacus", "prv_accountant", "torch"}
 MODULES = ["hockeystick"] + [
     module.name
@@ -40,7 +40,14 @@ def load(name):
         return None
 
 
-@pytest.mark.parametrize("name", MODULES)
+def marked(value, path, name):
+    """A parameter, marked where its file imports optional packages; flint comes with the extra "test"."""
+    named = set(IMPORT.findall(Path(path).read_text(encoding="utf-8", errors="replace")))
+    packages = named & (OPTIONAL | EXTRAS) - {"flint"}
+    return pytest.param(value, id=name, marks=[pytest.mark.extra] if packages else [])
+
+
+@pytest.mark.parametrize("name", [marked(name, find_spec(name).origin, name) for name in MODULES])
 def test_docstrings(name):
     module = load(name)
     if module is None:
@@ -54,7 +61,7 @@ def test_docstrings_have_examples():
     assert sum(len(t.examples) for name in MODULES if load(name) for t in finder.find(load(name))) > 5
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("page", [marked(page, page, page.relative_to(ROOT).as_posix()) for page in PAGES])
 def test_pages(page, tmp_path, monkeypatch, capsys):
     """Every block of a page, in order, in a folder of its own: Python as it would be typed, commands and what they
     print, files by their captions. A section that imports an optional package which is not installed is passed over.

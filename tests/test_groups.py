@@ -17,7 +17,8 @@ STEP = hs.poisson_subsampled(hs.gaussian(2.0), 0.125)
 
 
 def truth(step, size, eps, adjacency, add):
-    """H by quadrature over x of the double mixture, from coins of the records."""
+    """H of the double mixture, from coins of the records: the mass of num - e^eps den beyond the x at which the loss
+    is eps."""
     clips = [1.0] * size if isinstance(size, int) else size
     q, unit = mpmath.mpf(step.q), mpmath.mpf(step.base.sensitivity) / mpmath.mpf(step.base.sigma)
     law = {mpmath.mpf(0): mpmath.mpf(1)}
@@ -28,19 +29,26 @@ def truth(step, size, eps, adjacency, add):
                 more[shift] = more.get(shift, 0) + p * weight
         law = more
 
-    def density(x, sign):
-        return mpmath.fsum(p * mpmath.npdf(x - sign * s * unit) for s, p in law.items())
+    def mixture(of, x, sign):
+        return mpmath.fsum(p * of(x - sign * s * unit) for s, p in law.items())
 
-    sides = [lambda x: density(x, 1), lambda x: density(x, -1) if adjacency == "replace_one" else mpmath.npdf(x)]
-    num, den = sides[::-1] if add else sides
-    a, sign = mpmath.exp(eps), -1 if add else 1
-    at = mpmath.findroot(lambda x: mpmath.log(num(x) / den(x)) - eps, sign * 3.0, tol=1e-25)
-    return mpmath.quad(lambda x: num(x) - a * den(x), [at, at + sign, at + 4 * sign, at + 30 * sign]) * sign
+    def both(of, x):
+        sides = [mixture(of, x, 1), mixture(of, x, -1) if adjacency == "replace_one" else of(x)]
+        return sides[::-1] if add else sides
+
+    def loss(x):
+        num, den = both(mpmath.npdf, x)
+        return mpmath.log(num / den)
+
+    sign = -1 if add else 1
+    at = mpmath.findroot(lambda x: loss(x) - eps, sign * 3.0, tol=1e-30)
+    num, den = both(lambda x: mpmath.ncdf(-sign * x), at)
+    return num - mpmath.exp(eps) * den
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "zero_out", "replace_one"])
 @pytest.mark.parametrize("size", [2, 7, [1.0, 0.25], (0.5, 0.5, 2.0)])
-def test_one_step_against_quadrature(size, adjacency):  # [theory: pair.groups]
+def test_one_step_against_its_law(size, adjacency):  # [theory: pair.groups]
     run = hs.group(STEP, size)
     for direction, eps in (("remove", 1.25), ("add", 0.125)):
         with mpmath.workdps(30):

@@ -1,9 +1,11 @@
 """Ctrl-C in the middle of long calls: they end soon, and the library answers afterwards what it answered before."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -35,9 +37,9 @@ module, or a class is registered with an abstract one, Python itself loses it (1
 
 MANY = "run = steps(100_000)"
 CALLS = {
+    "pairs": ("run = steps(20_000)", "hs.epsilon(run, 1e-5, adjacency='replace_one')"),
     "contour": (MANY, "hs.epsilon(run, 1e-5)"),
     "contour, many eps": (MANY, "hs.delta(run, np.linspace(0.1, 8, 30))"),
-    "pairs": ("run = steps(20_000)", "hs.epsilon(run, 1e-5, adjacency='replace_one')"),
     "saddlepoint": (MANY, "hs.epsilon(run, 1e-5, route='saddlepoint')"),
     "prawitz": (MANY, "hs.epsilon(run, 1e-5, route='edgeworth')"),
     "edgeworth": (MANY, "hs.aea_delta(run, 1.0)"),
@@ -81,35 +83,80 @@ CALLS = {
 SOON = 0.2
 """Seconds of processor time, which other processes on the machine do not spend."""
 
+SERVE = (
+    SETUP
+    + """
+import json, sys
+prepared = None
+for line in sys.stdin:
+    prepare, call = json.loads(line)
+    if prepare != prepared:
+        names, prepared = dict(globals()), prepare
+        exec(prepare, names)
+    call = compile(call, "call", "exec")
+    print("ready", flush=True)
+    try:
+        while True:
+            exec(call, names)
+    except KeyboardInterrupt:
+        ended = time.process_time()
+    print(ended, answers() == before, flush=True)
+"""
+)
+"""One process is interrupted in all the calls, one after another: what one of them leaves behind meets the others. A
+run that several ask about is made once."""
+
+
+class Served:
+    """The process, started where there is none."""
+
+    child = None
+
+    def started(self):
+        if self.child is None:
+            pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+            self.child = subprocess.Popen([sys.executable, "-c", SERVE], text=True, **pipes)
+        return self.child
+
+    def killed(self) -> str:
+        """What it said."""
+        child, self.child = self.child, None
+        if child is None:
+            return ""
+        child.kill()
+        return child.communicate()[1]
+
+
+@pytest.fixture(scope="module")
+def served():
+    served = Served()
+    yield served
+    served.killed()
+
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize("name", CALLS)
-def test_interrupt(name):
-    prepare, call = CALLS[name]
-    program = f"""{SETUP}
-{prepare}
-print("ready", flush=True)
-try:
-    while True:
-        {call}
-except KeyboardInterrupt:
-    ended = time.process_time()
-print(ended, answers() == before)
-"""
-    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def test_interrupt(name, served):
+    child = served.started()
+    overdue = threading.Timer(120, child.kill)
+    overdue.start()
     try:
-        assert child.stdout.readline() == "ready\n", child.stderr.read()
+        child.stdin.write(json.dumps(CALLS[name]) + "\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == "ready\n", served.killed()
         start = spent = spent_by(child.pid)
         while spent < start + 0.4:  # beyond what Python prepares
             time.sleep(0.02)
             spent = spent_by(child.pid)
         child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=60)
+        ended, same = child.stdout.readline().split() or pytest.fail(served.killed())
+        assert same == "True"
+        assert float(ended) - spent < SOON
+    except BaseException:
+        served.killed()
+        raise
     finally:
-        child.kill()
-    ended, same = out.split() or pytest.fail(err)
-    assert same == "True"
-    assert float(ended) - spent < SOON
+        overdue.cancel()
 
 
 def spent_by(pid: int) -> float:

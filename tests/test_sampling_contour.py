@@ -21,17 +21,24 @@ def cut(q, n, size, sigma=1.0):
 
 def log_delta_by_integral(branches, k, eps, c, sd):
     """log delta(eps) by the trapezoid rule on Re z = c in long double; every alias is positive and below 1e-16 of it
-    here."""
+    here. What is left out of the inner sums is below 4e-23 of them, which are as large as this at c alone."""
     g = np.arange(-2000, 2001) * LONG(0.015)
+    dy = TWO_PI / LONG(max(26 * sd, 90 / c))
     parts = []
     for w, q, up, down in branches:
         l1, l2 = (np.log1p(LONG(q) * np.expm1(m * x - LONG(m) ** 2 / 2)) for m, x in ((up, g), (down, -g)))
-        parts.append((LONG(w) * LONG(0.015) / np.sqrt(TWO_PI) * np.exp(l1 - g * g / 2), l1 - l2))
-    dy = TWO_PI / LONG(max(26 * sd, 90 / c))
-    total, first, n = LONG(0), None, 0
+        at_c = LONG(w) * LONG(0.015) / np.sqrt(TWO_PI) * np.exp(l1 - g * g / 2 + LONG(c) * (l1 - l2))
+        parts.append((at_c, l1 - l2))
+    at_c, loss = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    kept = at_c > 1e-26 * at_c.sum() / len(branches)
+    at_c, loss = at_c[kept], loss[kept]
+    turn, total, first, n = np.exp(1j * dy * loss), LONG(0), None, 0
     while n < 4000:
         z = LONG(c) + 1j * np.arange(n, n + 64) * dy
-        m = sum((np.exp(np.multiply.outer(z, loss)) * weight).sum(axis=1) for weight, loss in parts)
+        m, terms = np.empty(64, dtype=np.clongdouble), at_c * np.exp(1j * (n * dy) * loss)
+        for i in range(64):
+            m[i] = terms.sum()
+            terms *= turn
         f = k * np.log(m) - z * LONG(eps) - np.log(z) - np.log(1 + z)
         first = f[0].real if first is None else first
         f = np.exp(f - first)

@@ -25,7 +25,7 @@ def test_rdp_of_random_shifts(sigma, shifts, probabilities, alpha):  # [theory: 
     with mpmath.workdps(30):
         s, w = [mpmath.mpf(x) / mpmath.mpf(sigma) for x in shifts], [mpmath.mpf(p) for p in probabilities]
         terms = (
-            mpmath.binomial(alpha, i)
+            mpmath.mpf(math.comb(alpha, i))
             * w[0] ** i
             * w[1] ** (alpha - i)
             * mpmath.exp(((i * s[0] + (alpha - i) * s[1]) ** 2 - i * s[0] ** 2 - (alpha - i) * s[1] ** 2) / 2)

@@ -20,8 +20,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 terms = pytest.importorskip("terms")
 CHECKS = sorted(p.stem for p in (ROOT / "tests" / "csrc").glob("check_*_terms.c"))
-LONG = {"check_allocation_terms", "check_bulk_terms", "check_counts_terms"}
-"""Twelve seconds and more: an eighth of the cases, and all of them where slow tests run."""
+HALF = "ends fit hyperbola jumps line mixed pair prawitz saddle smoothing".split()
+FEW = {f"check_{name}_terms": "2" for name in HALF}
+FEW |= {"check_bulk_terms": "8", "check_counts_terms": "8"}
+"""Checks of three seconds and more: one in two of the cases; of twelve and more, one in eight. All where slow tests
+run."""
 
 
 @pytest.mark.skipif(
@@ -29,8 +32,8 @@ LONG = {"check_allocation_terms", "check_bulk_terms", "check_counts_terms"}
 )
 @pytest.mark.parametrize(
     "check, few",
-    [(check, "8" if check in LONG else "") for check in CHECKS]
-    + [pytest.param(check, "", marks=pytest.mark.slow) for check in sorted(LONG)],
+    [(check, FEW.get(check, "")) for check in CHECKS]
+    + [pytest.param(check, "", marks=pytest.mark.slow) for check in sorted(FEW)],
 )
 def test_claims_cover_and_do_not_exceed(check, few, monkeypatch):
     monkeypatch.setenv("HS_FEW", few)

@@ -311,8 +311,9 @@ class _Side:
         if not at.size:
             return out
         for line in self.near(float(s[at].min()), float(s[at].max())):
+            turns = line.turns(s[at])
             for (value, error), den in zip(out, (False, True), strict=True):
-                v, e = line.tail(s[at], den)
+                v, e = line.tail(s[at], turns, den)
                 better = e / np.maximum(v, TINIEST) < error[at] / np.maximum(value[at], TINIEST)
                 value[at[better]], error[at[better]] = v[better], e[better]
         return out
@@ -385,7 +386,11 @@ class _Line:
         cut = math.exp(-0.5 * (y[-1] * m) ** 2 / t) * (1 + t / (m * m * y[-1] * dy))  # sum over n' > n of |F|
         return cls(c, above, period, y, found[2], found[0], best[1:], cut * (1 + 1e-9) + math.expm1(found[1]))
 
-    def tail(self, s: np.ndarray, den: bool) -> tuple[np.ndarray, np.ndarray]:
+    def turns(self, s: np.ndarray) -> np.ndarray:
+        """e^{iys} of all nodes, which both laws share."""
+        return np.exp(1j * np.multiply.outer(s, self.y))
+
+    def tail(self, s: np.ndarray, turns: np.ndarray, den: bool) -> tuple[np.ndarray, np.ndarray]:
         """Pr[L <= s] (above: Pr[L > s]) under P, or under Q with `den`, and a bound of its error."""
         if self.above:  # Re z = c is c + 1 for Q
             c, r, sign = self.c + den, self.beyond[0] + den, -1.0
@@ -396,10 +401,9 @@ class _Line:
         weight = np.where(self.y > 0, 2.0, 1.0) / self.period
         values = weight * (re + 1j * im) * kernel
         size = weight * np.abs(kernel)
-        phase = np.exp(1j * np.multiply.outer(s, self.y))
         with np.errstate(over="ignore", invalid="ignore"):
             scale = np.exp(self.log_f + sign * c * s)
-            total = scale * (phase @ values).real
+            total = scale * (turns @ values).real
             moved = np.abs(s) * float((size * self.y * np.abs(re + 1j * im)).sum()) * 4 * U
             rounding = float((size * (err + (60 + len(self.y)) * U)).sum()) + moved
             cut = self.cut * (2 / self.period / c + float(np.abs(values).sum()))
