@@ -197,3 +197,10 @@ def test_functions_that_lose_their_first_terms():
         ):
             for x, y in zip(z.tolist(), mine.tolist(), strict=True):
                 assert abs(y / true(mp.mpf(x)) - 1) < claim * 2.0**-53
+
+
+@pytest.mark.parametrize(("sigma", "t", "delta"), [(1.6, 10**6, 1e-5), (1.8, 3000, 1e-5), (1.4, 1000, 1e-5)])
+def test_less_noise_by_points_or_by_the_transform(sigma, t, delta):
+    """Points where they reach far enough, else lines."""
+    b = hs.epsilon(hs.random_allocation(hs.gaussian(sigma), t), delta, direction="remove")
+    assert b.certified and b.upper - b.lower < 1e-7 * b.lower

@@ -7,6 +7,7 @@ delta_finite. Answers are those of answers.py, None where nothing here takes the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -36,18 +37,24 @@ SHIFT_MAX = 4.0
 """Largest shift of these, in units of sigma: beyond it convolution is as good."""
 
 
-POINTS_SHIFT, POINTS_FROM, SLOW, ENOUGH = 0.85, 300.0, 1600.0, -45.0
-"""sensitivity/sigma up to which, and steps over its square from which, an epoch is taken by points of its density; from
-which by all that there are, or where what lies beyond their far end is so small (its logarithm)."""
+POINTS_FROM, SLOW, ENOUGH = ((0.55, 300.0), (0.85, 25_000.0)), 1600.0, -45.0
+"""Up to some sensitivity/sigma the steps over its square from which an epoch is taken by points of its density; those
+from which by all that there are, or where what lies beyond their far end is so small (its logarithm)."""
+
+
+PARTIAL, WIDE = 8e3, 1e-6
+"""Steps over the square of sensitivity/sigma up to which its transform may know more than points that end too soon, and
+the relative width from which it is asked."""
 
 
 class Finite(NamedTuple):
     """The finite losses of a run as one of the two routes takes them, and log(1 - D). Outcomes of mass `lost` may be
-    missing."""
+    missing. partial: whether the transforms of all steps may know more."""
 
     run: lattice.Lattice | list
     log_finite: float
     lost: float = 0.0
+    partial: bool = False
 
     @property
     def route(self):
@@ -60,8 +67,8 @@ class Finite(NamedTuple):
 
 def describe(run, losses, add: int, adjacency: str, depth: float) -> Finite | str:
     """What the run is made of, or why no line takes it. losses: (Loss, count) of every step, by which the adjacency has
-    been accepted. What is left out is to have a probability of e^-depth."""
-    key = ("finite", add, id(losses))
+    been accepted. What is left out is to have a probability of e^-depth; with depth = inf all is by transforms."""
+    key = ("finite", add, id(losses), depth == math.inf)
     kept, _ = run._cache.setdefault(key, ({}, losses))  # the losses live as long as their id is used
     for known in sorted(kept):
         if known >= depth or isinstance(kept[known], str) or not kept[known].lost:
@@ -93,7 +100,8 @@ def _describe(run, losses, add: int, adjacency: str, depth: float) -> Finite | s
         if taken is None:
             return f"no line takes {step!r} under {adjacency}"
     lost = math.fsum(k * _lost(step, loss) for step, (loss, k) in zip(steps, losses, strict=True))
-    return Finite(steps, log_finite, lost)
+    partial = any(isinstance(step, mixed.DensityStep) and step.partial for step in steps)
+    return Finite(steps, log_finite, lost, partial)
 
 
 def _brief(step) -> bool:
@@ -184,7 +192,7 @@ of a wide one."""
 def _allocation_step(m: float, t: int, add: int, k: int, depth: float):
     """By points of the density of its loss where there are some, else by its transform on rotated lines."""
     found = None
-    if m <= POINTS_SHIFT and t > POINTS_FROM * m * m:
+    if depth < math.inf and any(m <= shift and t > least * m * m for shift, least in POINTS_FROM):
         from ..what import allocation_density  # at its first use
 
         reach = 11 + 1.1 * math.sqrt(2 * max(depth - LOST, 0.0) / k)  # of a tilt at delta, and beyond
@@ -195,12 +203,14 @@ def _allocation_step(m: float, t: int, add: int, k: int, depth: float):
     far, near = [side[1:, 0].max() for side in found.beyond[:: 1 if add else -1]] if found else (0.0, 0.0)
     if not (found and (found.whole or t > SLOW * m * m or (far < ENOUGH and near < 0.5 * ENOUGH))):
         return mixed.AllocationStep(m, t, add, k)
-    return mixed.DensityStep(found.columns(add), found.lost, k, allocation_density.CELLS)
+    partial = not found.whole and t < PARTIAL * m * m
+    return mixed.DensityStep(found.columns(add), found.lost, k, allocation_density.CELLS, partial)
 
 
-def _asked(question, add: int, log_delta: float) -> Finite | None:
+def _asked(question, add: int, log_delta: float, transforms: bool = False) -> Finite | None:
     """What the run is made of, without what is not seen at log_delta; None where no line takes it, and why."""
     depth = next((x for x in DEPTHS if x > LOST + 2 - log_delta), DEPTHS[-1])
+    depth = math.inf if transforms else depth
     found = describe(question.run, question.losses(add), add, question.adjacency, depth)
     if isinstance(found, str):
         question.why = found
@@ -212,11 +222,24 @@ NOT_FOUND = "no line within its cost certifies an interval"
 LEFT_OUT = "outcomes that its table leaves out may be all of delta"
 
 
+def _narrower(question, add: int, log_delta: float, ask: Callable):
+    """ask(run as it is at log_delta), or by transforms alone where that may be narrower."""
+    found = _asked(question, add, log_delta)
+    answer = found and ask(found)
+    if found and found.partial and not (answer and answer.width <= WIDE):
+        found = _asked(question, add, log_delta, True)
+        other = found and ask(found)
+        if other and not (answer and answer.width <= other.width):
+            return other
+    return answer
+
+
 def point(question, add: int, eps: float):
     """delta(eps)."""
-    found = _asked(question, add, 0.0)
-    if found is None:
-        return None
+    return _narrower(question, add, 0.0, lambda found: _point(question, found, add, eps))
+
+
+def _point(question, found: Finite, add: int, eps: float):
     answer = found.route.point(found.run, eps, *found.tolerance(question))
     if found.lost and not (answer and answer.lower > math.log(found.lost) + LOST):
         found = _asked(question, add, answer.lower if answer else -math.inf) or found
@@ -259,10 +282,11 @@ def _with_infinite(log_delta: float, log_finite: float, side: int) -> float:
 
 def root(question, add: int, delta: float):
     """eps(delta), clipped at 0."""
+    return _narrower(question, add, math.log(delta), lambda found: _root(question, found, add, delta))
+
+
+def _root(question, found: Finite, add: int, delta: float):
     parts = question.losses(add)
-    found = _asked(question, add, math.log(delta))
-    if not found:
-        return None
     least, most = rest(parts, delta)
     visible, most = seen(least, most, delta)
     if not visible and found.route is mixed and question.auto:  # a grid sees the lower end sooner

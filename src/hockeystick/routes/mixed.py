@@ -88,12 +88,14 @@ class AllocationStep(NamedTuple):
 
 class DensityStep(NamedTuple):
     """k steps of a law known by points of its density: the columns of csrc/line/mixed.c; outcomes of mass `lost` are
-    left out of each."""
+    left out of each. partial: whether points end where they are not known well enough, and its transform may know
+    more."""
 
     columns: np.ndarray
     lost: float
     k: int
     cells: int
+    partial: bool
 
 
 class MixtureStep(NamedTuple):
