@@ -13,6 +13,7 @@ import contextlib
 import importlib
 import json
 import multiprocessing
+import os
 import pkgutil
 import signal
 import sys
@@ -31,7 +32,8 @@ PATIENCE = 0.05
 """Seconds of processor time for a case, and for the laws about its answer; every hundredth case has 40 times that."""
 
 HANG = 100.0
-"""Seconds without an answer after which a process is killed."""
+"""Seconds of its processor time without an answer after which a process is killed; and twenty times that by the clock,
+should it wait for ever. On a machine with much to do a second of one is many of the other."""
 
 
 class Slow(BaseException):
@@ -80,12 +82,13 @@ def judge(case: queries.Case, d: queries.Dice, counts: Counter, patience: float)
         wrong += [] if laws.meet(*facts) else [laws.shown(*facts)]
     found = laws.points(case, answer)
     for point in d.sample(found, min(len(found), 2)):
-        facts = [point.fact]
-        for law in (laws.truth, laws.duality, *laws.OWN, d.choice(laws.LAWS)):
+        facts, asked = [point.fact], [laws.truth, laws.duality, *laws.OWN, d.choice(laws.LAWS)]
+        dice = [queries.Dice(f"{d.random()}") for _ in asked]  # their own: one that is cut short moves no other
+        for law, own in zip(asked, dice, strict=True):
             if not isinstance(point.eps, float) and law is not laws.truth:
                 continue
             try:
-                fact = law(point, d)
+                fact = law(point, own)
             except (hs.DomainError, hs.AccuracyError, Slow) as why:
                 counts["law slow" if isinstance(why, Slow) else "law refused"] += 1
                 continue
@@ -110,7 +113,7 @@ def tried(seed, index: int, counts: Counter, patience: float) -> list[tuple[str,
     case = queries.draw(seed, index)
     warnings.simplefilter("error")
     signal.signal(signal.SIGPROF, _alarm)
-    signal.setitimer(signal.ITIMER_PROF, patience)
+    signal.setitimer(signal.ITIMER_PROF, patience, patience)  # again: what is raised in a __del__ is lost
     try:
         try:
             found = judge(case, queries.Dice(f"{seed}/{index}/laws"), counts, patience)
@@ -147,6 +150,15 @@ def _work(pipe, seed, patience: float) -> None:
             pipe.send((index, tried(seed, index, counts, patience * (40 if index % 100 == 99 else 1)), counts))
 
 
+def spent(process) -> float:
+    """Processor seconds of a process so far; where there is no /proc, none."""
+    try:
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Worker:
     """A process and the range that it is at; it is replaced where it crashes or hangs."""
 
@@ -160,12 +172,19 @@ class Worker:
         self.process = context.Process(target=_work, args=(end, *self.asked), daemon=True)
         self.process.start()
         end.close()
-        self.heard = time.monotonic()
+        self._hear()
+
+    def _hear(self):
+        self.heard = time.monotonic(), spent(self.process)
+
+    def _hangs(self) -> bool:
+        since = time.monotonic() - self.heard[0]
+        return since > HANG and (since > 20 * HANG or spent(self.process) - self.heard[1] > HANG)
 
     def give(self, lo: int, hi: int):
         self.span, self.next, self.counts, self.found = (lo, hi), lo, Counter(), []
         self.pipe.send((lo, hi))
-        self.heard = time.monotonic()
+        self._hear()
 
     def listen(self) -> bool:
         """Whether the range is done."""
@@ -175,14 +194,15 @@ class Worker:
                 self._took(index, found, counts)
         except (EOFError, ConnectionError):
             self._again("the process died")
-        if self.next < self.span[1] and time.monotonic() - self.heard > HANG:
+        if self.next < self.span[1] and self._hangs():
             self._again(f"no answer in {HANG:g} s")
         return self.next >= self.span[1]
 
     def _took(self, index, found, counts):
         self.counts.update(counts)
         self.found += [(index, *row) for row in found]
-        self.next, self.heard = index + 1, time.monotonic()
+        self.next = index + 1
+        self._hear()
 
     def _again(self, why: str):
         self.process.kill()
