@@ -12,7 +12,7 @@ import numpy as np
 
 from . import query, risk
 from .arguments import one_of
-from .bound import Bound, Budget, DomainError
+from .bound import AccuracyError, Bound, Budget, DomainError
 from .what.mechanism import as_run, count, real
 from .what.pair import ADJACENCIES
 
@@ -29,6 +29,9 @@ LEVELS = np.geomspace(1e-12, 1.0, 289)
 
 EPS_FAR, POINTS = 30.0, 241
 """The curve behind an audit is asked from -EPS_FAR to EPS_FAR, densely near 0."""
+
+SEEN, NEAR = 1e-9, 1e-3
+"""Share of the least true positive rate below which a delta is not seen; the least end of the curve that is asked."""
 
 RECORDS_MAX = 10**12
 
@@ -277,11 +280,23 @@ def _observed(canaries: int, guesses: int, correct: int) -> tuple[int, int, int]
     return m, g, count("correct", correct, 0, g)
 
 
+def _far(run: Ran, adjacency: Adjacency, delta: float) -> float:
+    """The eps beyond which delta(eps) is at most `delta`, at least NEAR; points beyond it add next to nothing."""
+    if not delta > 0:
+        return math.inf
+    try:
+        return max(NEAR, float(query.epsilon(as_run(run), delta, adjacency=adjacency).upper))
+    except AccuracyError:
+        return math.inf
+
+
 def _rejected(run: Ran, adjacency: Adjacency, seen: tuple[int, int, int], levels: np.ndarray) -> np.ndarray:
     """Whether the claim of `run` is rejected, at every level. A test of true positive rate r has a false positive rate
     of at least (r - delta)/x at every point."""
     m, g, v = seen
     eps = np.sinh(np.linspace(-6.0, 6.0, POINTS)) * (EPS_FAR / math.sinh(6.0))
+    # Fewer points are a smaller F [theory: risk.family]
+    eps = eps[np.abs(eps) <= _far(run, adjacency, SEEN * float(levels.min()) * v / m)]
     delta = np.asarray(query.delta(as_run(run), eps, adjacency=adjacency).upper)
     x = np.exp(eps) * (1 + 4 * U)
     turn = delta[:-1] + x[:-1] * (delta[:-1] - delta[1:]) / np.diff(x)  # below it the next point is better
