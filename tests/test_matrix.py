@@ -1,5 +1,6 @@
 """Random shifts on the line, matrix mechanisms, failures."""
 
+import functools
 import math
 from fractions import Fraction
 
@@ -56,14 +57,16 @@ def _truth(matrix, sigma, q, eps, add=False, m=261, reach=9.0):
     n = matrix.shape[0]
     top = float(matrix.sum(axis=1).max()) / sigma
     x, dx = np.linspace(-reach, reach + top, m, retstep=True)
-    axes = np.meshgrid(*[x] * n, indexing="ij")
-    base = np.exp(-0.5 * sum(a * a for a in axes)) * (dx / math.sqrt(2 * math.pi)) ** n
+
+    def product(factors):
+        return functools.reduce(np.multiply.outer, factors)
+
+    base = product([np.exp(-0.5 * x * x) * (dx / math.sqrt(2 * math.pi))] * n)
     mixed = np.zeros_like(base)
     for which in range(2**n):
         taken = np.array([which >> i & 1 for i in range(n)])
-        shift = matrix @ taken / sigma
         weight = q ** taken.sum() * (1 - q) ** (n - taken.sum())
-        mixed += weight * np.exp(sum(s * a - 0.5 * s * s for s, a in zip(shift, axes, strict=True)))
+        mixed += weight * product([np.exp(s * x - 0.5 * s * s) for s in matrix @ taken / sigma])
     ratio = np.maximum(1 - math.exp(eps) * mixed, 0) if add else np.maximum(mixed - math.exp(eps), 0)
     return float((base * ratio).sum())
 

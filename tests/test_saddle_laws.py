@@ -18,7 +18,7 @@ def binomial_curve(eps0, k, eps, delta0=0.0):
         p = mpmath.exp(e) / (1 + mpmath.exp(e))
         some = 1 - (1 - mpmath.mpf(delta0)) ** k
         sums = mpmath.fsum(
-            mpmath.binomial(k, j) * p**j * (1 - p) ** (k - j) * -mpmath.expm1(at - (2 * j - k) * e)
+            math.comb(k, j) * p**j * (1 - p) ** (k - j) * -mpmath.expm1(at - (2 * j - k) * e)
             for j in range(k + 1)
             if (2 * j - k) * e > at
         )
