@@ -129,6 +129,28 @@ def test_the_other_direction_is_bounded():  # [theory: line.kept, line.chernoff]
             assert meet(found.root("contour"), contour.root(whole, add, math.log(1e-6)))
 
 
+def test_the_root_of_add_is_bounded_by_the_last():  # [theory: line.kept-root]
+    """Between two answers of ADD's line its last root and the largest losses since bound the root: at most as much too
+    high as these are, and infinite where a step has no largest loss."""
+    accountant, delta, rate, found = hs.Accountant(), 1e-5, 0.01, []
+    for i, (step, count) in enumerate(stream(8, 420, 0.5, 0.9, rate, 20)):
+        accountant.step(step, count)
+        accountant.epsilon(delta)
+        if i % 15 or i < 300:
+            continue
+        run, question = accountant.run, accountant._asked()
+        asked = kept.Question(question, "add_remove", True, None, 1)
+        upper = question.lines.root_upper(asked, math.log(delta), asked.goal)
+        line = question.lines._kept.get((0, 1, math.log(delta), asked.goal))
+        if upper < math.inf:
+            truth = hs.epsilon(hs.compose(*run.parts), delta, direction="add")
+            assert truth.lower <= upper <= truth.upper + (asked.wall - line.wall) * (1 + 1e-9)
+            plain = kept.Question(question + hs.gaussian(1e3), "add_remove", True, None, 1)
+            assert question.lines.root_upper(plain, math.log(delta), asked.goal) == math.inf
+            found.append((i, asked.wall - line.wall))
+    assert len(found) > 2 and max(found, key=lambda x: x[1])[1] > rate, found
+
+
 def test_questions_about_more_than_was_recorded():
     accountant = hs.Accountant()
     steps = stream(9, 215, 1, 1.5, 0.01, 5)

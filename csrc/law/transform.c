@@ -24,7 +24,6 @@
  * HS_STRIPS are tried where nothing is known; the narrow ones after them where the frequency is high for what the
  * far nodes still weigh. */
 enum { ALL_STRIPS = 7 };
-#define MOST_LEAD 18.5 /* d^2/2 + log kap for which the ends of a grid are made */
 static double strip(double m, int t)
 {
     static const double part[ALL_STRIPS] = {0.9, 0.45, 0.2, 0.09, 0.04, 0.018, 0.008},
@@ -118,8 +117,8 @@ HS_CLONES static double coarse_strip(const coarse_density *D, double y, hs_turn 
 
 /* A mesh h (hs_grid_mesh), no larger than h_max, for which the quadrature error at frequency y should be below
  * e^-target, on the strip *best_strip: J estimated on a coarse grid with the far side cut where p is below
- * e^-(target+8), where the rectangle may end. A strip that allows the largest mesh will do: the second is tried first,
- * the narrow ones where the wide ones allow less and less. */
+ * e^-(target+8), where the rectangle may end. A strip that allows the largest mesh will do; narrow ones are tried
+ * while the wider ones allow less. */
 double hs_grid_choose_h(double m, double q, double a, double y, double target, double h_max, int *best_strip)
 {
     static const int order[ALL_STRIPS] = {1, 0, 2, 3, 4, 5, 6};
@@ -131,9 +130,9 @@ double hs_grid_choose_h(double m, double q, double a, double y, double target, d
         int t = order[i];
         double d = strip(m, t), lead = 0.5 * d * d + hs_log_kap(a, d * m), h;
         hs_turn at = hs_turned(d * m);
-        if (i > 1 && best > 0 && of != order[i - 1]) break;
+        if (i > 1 && of != (i == 2 ? 1 : order[i - 1])) break;
         h = 2 * HS_PI * d / fmax(target + lead + coarse_strip(&D, y, at) + 4, y * hs_steepest(D.rho_cut, at));
-        if (!(lead < MOST_LEAD && h > best)) continue;
+        if (!(h > best)) continue;
         best = h;
         of = t;
     }
@@ -397,7 +396,7 @@ static double over_cell(const hs_grid *G, double a, int j)
 }
 
 /* The first node right of the rectangle for frequency y on a strip, n if there is none: at half nodes before it the
- * integrand falls with the height [theory: law.rectangle]. */
+ * integrand does not grow with the height, but for its lead. */
 static int first_beyond(const hs_grid *G, double y, hs_turn at, double gain, int n)
 {
     double odds = exp(0.5 * G->m * G->h) / (1 - G->q);
@@ -417,7 +416,7 @@ HS_CLONES static double grid_strip_upper(hs_grid *G, double a, double y, int t, 
 {
     double h = G->h, m = G->m, q = G->q, fa = fabs(a);
     double d = strip(m, t), out = 0, ends, gain = 2 * HS_PI * d / h;
-    double odds = exp(0.5 * m * h) / (1 - q), lead = exp(0.5 * d * d + hs_log_kap(a, d * m));
+    double odds = exp(0.5 * m * h) / (1 - q), lead = 0.5 * d * d + hs_log_kap(a, d * m);
     hs_turn at = hs_turned(d * m);
     double *restrict gs = G->s;
     const double *restrict gu = G->u, *restrict gp = G->p, *restrict gg = G->g;
@@ -433,8 +432,10 @@ HS_CLONES static double grid_strip_upper(hs_grid *G, double a, double y, int t, 
     }
     for (j = cut; j < padded; j++) gs[j] = 0;
     for (j = cut; j < n; j++) out += G->p[j] * (1 + over_cell(G, a, j));
-    ends = G->p[0] * over_cell(G, a, 0) + G->p[cut - 1] * over_cell(G, a, cut - 1);
-    return 2 * lead * (hs_lane_sum(gs, padded) + 1e-290) / -expm1(-gain) + 2 * d * lead / h * ends + out;
+    ends = G->p[0] * over_cell(G, a, 0) * hs_side_upper(gain - lead - y * hs_steepest((gu[0] + q) * odds, at)) +
+           G->p[cut - 1] * over_cell(G, a, cut - 1) *
+               hs_side_upper(gain - lead - y * hs_steepest((gu[cut - 1] + q) * odds, at));
+    return 2 * exp(lead) * (hs_lane_sum(gs, padded) + 1e-290) / -expm1(-gain) + 2 * d / h * ends + out;
 }
 
 /* |M_h(a + iy') - M(a + iy')|/M(a) for all |y'| <= y, without the ends of hs_grid_ends_upper, on a rectangle that ends

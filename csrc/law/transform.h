@@ -93,6 +93,10 @@ static inline double hs_angle(double rho, hs_turn at)
  * [theory: law.turns]. */
 static inline double hs_steepest(double rho, hs_turn at) { return fmax(at.b * rho / (1 + rho), hs_angle(rho, at)); }
 
+/* The integral over an end of the rectangle, of half height 1 and where |f| falls by e^X to its corners
+ * [theory: law.rectangle]. */
+static inline double hs_side_upper(double X) { return fabs(X) > 1e-9 ? -expm1(-X) / X : 1 + 1e-9; }
+
 /* What lies beyond a node of weight p from which on weights fall at the rate `fall`, as a sum and as an integral
  * [theory: law.ends]. */
 static inline double hs_end_upper(double p, double h, double fall)

@@ -370,21 +370,25 @@ double hs_two_real_h(const hs_pair *pair, int r, double z, double target)
     return best;
 }
 
-/* The nodes j0 <= j < j1 of branch r at which a rectangle for frequency y may end on a strip [theory: law.rectangle].
- * rim1, rim2: how much U1 and U2 grow over half a cell. */
-static void allowed_cells(const hs_two *T, int r, double y, const hs_turn *at, double gain, double rim1, double rim2,
+/* What the loss's phase at frequency y may gain along the half node of node j, to the corners of a strip
+ * [theory: law.turns]. odds: rho = (U + q) odds there at most, for both factors. */
+static double turned_at(const hs_two *T, int r, double y, const hs_turn *at, const double *odds, int64_t j)
+{
+    double q = T->pair->q[r], rho1 = (T->u1[T->first[r] + j] + q) * odds[0],
+           rho2 = (T->u2[T->first[r] + j] + q) * odds[1];
+    return y * (hs_steepest(rho1, at[0]) + hs_steepest(rho2, at[1]));
+}
+
+/* The nodes j0 <= j < j1 of branch r at which a rectangle for frequency y may end on a strip. */
+static void allowed_cells(const hs_two *T, int r, double y, const hs_turn *at, double gain, const double *odds,
                           int64_t *j0, int64_t *j1)
 {
-    double q = T->pair->q[r];
-    const double *restrict u1 = T->u1 + T->first[r], *restrict u2 = T->u2 + T->first[r];
     int64_t j, n = T->nodes[r];
     *j0 = y * (at[0].b + at[1].b) > gain ? n : 0;
     *j1 = n;
     if (!*j0) return;
     for (j = 0; j < n; j++) {
-        double angle =
-            hs_steepest((u1[j] + q) * rim1 / (1 - q), at[0]) + hs_steepest((u2[j] + q) * rim2 / (1 - q), at[1]);
-        if (y * angle > gain) continue;
+        if (turned_at(T, r, y, at, odds, j) > gain) continue;
         if (*j0 == n) *j0 = j;
         *j1 = j + 1;
     }
@@ -407,32 +411,40 @@ HS_CLONES static void cell_tops(const hs_two *T, int r, hs_exponents a)
     }
 }
 
+/* What lies outside the nodes j0 <= j < j1 as nodes and as cells, which are left out of x. */
+static double drop_outside(const double *p, double *x, int64_t j0, int64_t j1, int64_t n)
+{
+    double out = 0;
+    int64_t j;
+    for (j = 0; j < (n + 7) / 8 * 8; j++) {
+        if (j0 <= j && j < j1) continue;
+        if (j < n) out += p[j] + x[j];
+        x[j] = 0;
+    }
+    return out;
+}
+
 /* One branch of the quadrature bound at strip t; +infinity if no rectangle is allowed. */
 HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, double y, int t)
 {
     double h = T->h[r], q = T->pair->q[r], up = T->pair->up[r], down = T->pair->down[r];
-    double rim1 = exp(0.5 * up * h), rim2 = exp(0.5 * down * h), d = two_strip(fmax(up, down), t);
-    double kap = two_kap(a, 0.5 * (d * up), 0.5 * (d * down)), out = 0;
-    double ends, gain = 2 * HS_PI * d / h;
+    double odds[2] = {exp(0.5 * up * h) / (1 - q), exp(0.5 * down * h) / (1 - q)}, d = two_strip(fmax(up, down), t);
+    double lead = 0.5 * d * d + log(two_kap(a, 0.5 * (d * up), 0.5 * (d * down)));
+    double ends, out, gain = 2 * HS_PI * d / h;
     hs_turn at[2] = {hs_turned(d * up), hs_turned(d * down)};
     const double *restrict p = T->G.p + T->first[r];
     const double *restrict u1 = T->u1 + T->first[r], *restrict u2 = T->u2 + T->first[r];
     double *restrict x = T->G.s + T->first[r];
     int64_t j, j0, j1, n = T->nodes[r];
-    allowed_cells(T, r, y, at, gain, rim1, rim2, &j0, &j1);
+    allowed_cells(T, r, y, at, gain, odds, &j0, &j1);
     if (j0 == n) return HUGE_VAL;
     cell_tops(T, r, a);
-    for (j = 0; j < j0; j++) out += p[j] + x[j];
-    for (j = j1; j < n; j++) out += p[j] + x[j];
-    ends = 2 * d * kap * exp(0.5 * d * d) / h * (x[j0] + x[j1 - 1]);
-    for (j = 0; j < n; j++) {
-        double e =
-            y * (hs_angle((u1[j] + q) * rim1 / (1 - q), at[0]) + hs_angle((u2[j] + q) * rim2 / (1 - q), at[1])) - gain;
-        x[j] *= hs_exp(e);
-    }
-    for (j = 0; j < j0; j++) x[j] = 0;
-    for (j = j1; j < (n + 7) / 8 * 8; j++) x[j] = 0;
-    return 2 * exp(0.5 * d * d) * kap * (hs_lane_sum(x, n) + 1e-290) / -expm1(-gain) + ends + out;
+    ends = x[j0] * hs_side_upper(gain - lead - turned_at(T, r, y, at, odds, j0)) +
+           x[j1 - 1] * hs_side_upper(gain - lead - turned_at(T, r, y, at, odds, j1 - 1));
+    for (j = j0; j < j1; j++)
+        x[j] *= hs_exp(y * (hs_angle((u1[j] + q) * odds[0], at[0]) + hs_angle((u2[j] + q) * odds[1], at[1])) - gain);
+    out = drop_outside(p, x, j0, j1, n);
+    return 2 * exp(lead) * (hs_lane_sum(x, n) + 1e-290) / -expm1(-gain) + 2 * d / h * ends + out;
 }
 
 /* |M_h(z + iy') - M(z + iy')|/M(z) for all |y'| <= y, without the ends [theory: law.rectangle, law.two-sided]. Needs
