@@ -16,14 +16,14 @@
  *           1 + x is subtracted at |x| = 0.1), the exponential 2u and its argument, (64 + n/64)u of the blocked sum.
  *   phi     |y| c1 + quad. e^{ix}-1 is off by 8u min(|x|,3) + 2u|x| and its argument by 3u|x|; a tilted mass by
  *           e_j = dp_j + u|lp_j + c l_j| + |c|(dl_j + 2u|l_j|) + 6u [theory: law.table, rounding.phi].
- *   quad    masses left out: atoms below e^-80/k of the tilted law, and beyond the ends of a log-concave table a
+ *   quad    masses left out: atoms below e^-45/k of the tilted law, and beyond the ends of a log-concave table a
  *           geometric series [theory: law.log-concave].
  *
  * What it does not do: choose tilts; laws with a mass at infinity (divide it out first).
  */
 #include "law/law.h"
 
-#define LEFT_OUT 80.0
+#define LEFT_OUT 45.0
 #define TILE 64
 
 /* Mass beyond one end of a log-concave table under weights e^{lp + t l}, relative to e^top: geometric with the last

@@ -694,6 +694,9 @@ static double jump_cut(bulk_line *A, double eps, double log_delta)
     return l > 0 ? l : eps;
 }
 
+/* Whether losses are those of one sampled step under REMOVE. */
+static int one_sided(const hs_pair *pair) { return pair->branches == 1 && pair->down[0] == 0; }
+
 /* Lines for eps: the lowest cut beyond which jumps weigh nothing; where the sum of that line loses digits, a cut below
  * eps and cells of one jump beyond. log_delta: what delta should be near, or NAN. */
 static int best_line(bulk_line *A, double eps, double log_delta)
@@ -721,7 +724,14 @@ static int best_line(bulk_line *A, double eps, double log_delta)
     }
     if (chosen >= 0) {
         A->cut = CUTS[chosen] * eps;
-        if ((i != chosen && (st = place_bulk_line(A, eps, A->cut))) || (st = prepare_bulk_line(A))) chosen = -1;
+        st = i == chosen ? HS_OK : place_bulk_line(A, eps, A->cut);
+        if (!st) st = prepare_bulk_line(A);
+        /* A lower cut has fewer nodes; pairs, which cost more of them, go on to their jumps. */
+        while (st == HS_TOO_MANY_NODES && one_sided(&A->J.pair) && chosen-- > 0) {
+            A->cut = CUTS[chosen] * eps;
+            if (!(st = place_bulk_line(A, eps, A->cut))) st = prepare_bulk_line(A);
+        }
+        if (st) chosen = -1;
     }
     if (chosen >= 0) {
         bulk_line_at(A, eps, &v);
@@ -769,8 +779,7 @@ static int open_bulk_line(bulk_line *A, const hs_pair *pair, double k, const hs_
 }
 
 /* Whether jumps may be so much larger than the bulk that their number tells them apart. */
-static int several_jumps(const hs_pair *pair)
-{ return pair->branches == 1 && pair->down[0] == 0 && pair->up[0] > COUNTED; }
+static int several_jumps(const hs_pair *pair) { return one_sided(pair) && pair->up[0] > COUNTED; }
 
 int hs_bulk_line_delta(const hs_pair *pair, double k, double eps, const hs_rule *rule, double *work, int64_t n_work,
                        hs_point *out)

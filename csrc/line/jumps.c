@@ -355,22 +355,26 @@ double hs_jumps_tilt(const hs_bulk *J, double eps)
 
 static const double CUTS[] = {0.5, 0.4, 0.3, 0.22, 0.15, 0.1, 0.07, 0.05, 0.03};
 
-/* The cut that leaves least at eps; HS_TOO_WIDE where none serves. */
-static int best_cut(hs_bulk *J, double eps, hs_value *v)
+/* The cut that leaves least at eps, from number *at on, which becomes its own; HS_TOO_WIDE where none serves. */
+static int best_cut(hs_bulk *J, double eps, int *at, hs_value *v)
 {
-    double theta, rel, best = HUGE_VAL, chosen = 0;
-    int i;
+    double theta, rel, best = HUGE_VAL;
+    int i, from = *at, chosen = -1;
     log_payoff(J, eps, &theta, &rel);
     if (!(theta < HUGE_VAL)) return HS_OUT_OF_RANGE;
-    for (i = 0; i < (int)(sizeof CUTS / sizeof *CUTS) && best > HS_JUMPS_ENOUGH; i++) {
+    for (i = from; i < (int)(sizeof CUTS / sizeof *CUTS) && best > HS_JUMPS_ENOUGH; i++) {
+        if (chosen < 0 && i - from == HS_JUMPS_VAIN) break;
         if (prepare(J, CUTS[i] * eps, theta)) continue;
         jumps_at(J, eps, v);
         if (!(v->value > 0)) continue;
         if (!(v->upper / v->lower - 1 < best)) break;
         best = v->upper / v->lower - 1;
-        chosen = CUTS[i];
+        chosen = i;
     }
-    if (!chosen || prepare(J, chosen * eps, theta)) return HS_TOO_WIDE;
+    if (chosen < 0) return HS_TOO_WIDE;
+    *at = chosen;
+    if (i == chosen + 1 && best <= HS_JUMPS_ENOUGH) return HS_OK; /* the last one tried */
+    if (prepare(J, CUTS[chosen] * eps, theta)) return HS_TOO_WIDE;
     jumps_at(J, eps, v);
     return v->value > 0 ? HS_OK : HS_TOO_WIDE;
 }
@@ -387,10 +391,10 @@ int hs_jumps_delta(double m, double q, double k, double eps, const hs_rule *rule
 {
     hs_bulk J;
     hs_value v;
-    int st = opened(&J, m, q, k, rule, work, n_work);
+    int at = 0, st = opened(&J, m, q, k, rule, work, n_work);
     if (st) return st;
     if (!(eps > 0 && eps < 500)) return HS_OUT_OF_RANGE;
-    if ((st = best_cut(&J, eps, &v))) return st;
+    if ((st = best_cut(&J, eps, &at, &v))) return st;
     hs_value_point(&v, J.panels * J.per, out);
     return HS_OK;
 }
@@ -415,12 +419,12 @@ int hs_jumps_eps(double m, double q, double k, double log_delta, const hs_rule *
     hs_value v;
     hs_curve curve = {.at = jumps_at, .self = &J, .log_delta = log_delta, .reach = HUGE_VAL};
     double left, eps;
-    int i, st = opened(&J, m, q, k, rule, work, n_work);
+    int i, at = 0, st = opened(&J, m, q, k, rule, work, n_work);
     if (st) return st;
     eps = start_of(&J, log_delta);
     for (i = 0; i < 2; i++) {
         if (!(eps > 0)) return HS_NO_BRACKET;
-        if ((st = best_cut(&J, eps, &v))) return st;
+        if ((st = best_cut(&J, eps, &at, &v))) return st;
         if (!(v.upper < HS_JUMPS_HOPELESS * v.lower)) return HS_TOO_WIDE;
         curve.start = eps;
         curve.step = 0.3 * eps;
@@ -428,6 +432,7 @@ int hs_jumps_eps(double m, double q, double k, double log_delta, const hs_rule *
         curve.reach = 0.9 * eps;
         if ((st = hs_root_estimate(&curve, &eps, &left, &v))) return st;
         if (fabs(eps - curve.start) < 0.03 * eps) break;
+        at -= at > 0;
     }
     out->estimate = eps;
     if (hs_root_bracket(&curve, eps, left, &v, &out->lower, &out->upper) != 3) return HS_NO_BRACKET;

@@ -29,6 +29,9 @@ RTOL = 1e-9
 ROUGH = 1e-6
 """Relative width from which a long line is worth its milliseconds."""
 
+CLOSE = 1e-3
+"""Relative width of a long line from which a shorter one is as wide."""
+
 HYPERBOLA_STEPS = 6
 SHORT_LINE = 700
 """Outer nodes up to which the line is faster than the hyperbola."""
@@ -260,7 +263,7 @@ def _answer(line, hyperbola, steps: GaussianSteps, add: int, at: float, rtol: fl
             answer = line(m, q, k, add, at, goal, margin(goal), n_threads, work)
             if answer.status <= _core.LOOSE:
                 found.append(answer)
-            elif answer.status in HOPELESS:
+            if answer.status in HOPELESS or (answer.status == _core.LOOSE and answer.width <= CLOSE):
                 break
         return min(found, key=lambda answer: answer.width) if found else None
     finally:

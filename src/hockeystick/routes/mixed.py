@@ -18,19 +18,17 @@ from ..bound import AccuracyError
 from ..outward import U
 from . import contour
 from .lattice import LatticeLaw
+from .question import SHARP
 
-NODES = 1 << 12, 1 << 14, 1 << 15
-"""Most nodes of a first line, of a second, of a last one; a run of several steps has the last only, which ends where
-its bands do."""
+NODES = 1 << 12, 1 << 15
+"""Most nodes of a first line and of a last one."""
 
 MORE_NODES = 1 << 17
 """The same where a width is asked for."""
 
 ENOUGH = 1e-7
-"""Relative width that is enough where none is asked for: a digit more of one Laplace step takes twice the nodes."""
-
-WIDE = 1e-6
-"""The same of an answer from which a line at another tilt is tried."""
+"""Relative width that is enough of one distinct step, whose line is short, where none is asked for; of several, SHARP
+is."""
 
 ORDER = 24
 """Gauss-Legendre nodes in a panel: about where a panel of half a unit of the base loss costs least."""
@@ -146,8 +144,9 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None):
     by truncation, quadrature, and rounding, which quadrature enters; the points of a mixture bound its far frequencies,
     and with them truncation, too."""
     found, panels, before = [], 1, (math.inf, math.inf)
-    nodes, *more = (*NODES[0 if len(steps) == 1 else -1 :], *[MORE_NODES] * (enough is not None))
-    wide, enough = WIDE if enough is None else min(WIDE, enough), ENOUGH if enough is None else enough
+    nodes, *more = (*NODES, *[MORE_NODES] * (enough is not None))
+    if enough is None:
+        enough = ENOUGH if len(steps) == 1 else SHARP
     while True:
         try:
             table, points = tables(steps, panels)
@@ -155,7 +154,7 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None):
             break
         mixed = (table[:, 0] == _core.MIXTURE).any()
         most = COST // points.shape[1] if mixed else MORE_NODES
-        answer = _call(function, table, points, at, rtol, wide, min(nodes, most))
+        answer = _call(function, table, points, at, rtol, enough, min(nodes, most))
         if answer.status == _core.OK or (answer.status == _core.LOOSE and answer.width <= enough):
             return answer
         truncation = quadrature = rounding = math.inf
@@ -165,7 +164,8 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None):
             if answer.nodes:  # else of mixed_top.c, after a line that failed
                 _, truncation, quadrature, rounding = answer.relative()
                 used = answer.nodes + 1
-            short = not answer.nodes or used > nodes - 64  # the visit ended for want of nodes
+            # the visit ended for want of nodes, or where these may reach next to another frequency of a lattice
+            short = not answer.nodes or used > nodes - 64 or (len(steps) > 1 and nodes == NODES[0])
         helped = 0.1 * rtol < rounding < 0.5 * before[0] or (mixed and 0.1 * rtol < truncation < 0.5 * before[1])
         falls, before = quadrature >= 0.1 * max(rtol, truncation) or helped, (rounding, truncation)
         if falls and table[:, 6].any() and panels < PANELS_MAX and 4 * points.shape[1] * used < COST:
