@@ -697,6 +697,21 @@ static double jump_cut(bulk_line *A, double eps, double log_delta)
 /* Whether losses are those of one sampled step under REMOVE. */
 static int one_sided(const hs_pair *pair) { return pair->branches == 1 && pair->down[0] == 0; }
 
+/* The line at the cut `chosen` of CUTS, which may be placed already; where there is no room for its nodes, at a lower
+ * one, which needs fewer; but pairs, whose nodes cost more, go on to their jumps. Returns the cut, or -1. */
+static int line_from(bulk_line *A, double eps, int chosen, int placed)
+{
+    int st = HS_TOO_MANY_NODES;
+    for (; chosen >= 0; chosen--, placed = 0) {
+        A->cut = CUTS[chosen] * eps;
+        st = placed ? HS_OK : place_bulk_line(A, eps, A->cut);
+        if (!st) st = prepare_bulk_line(A);
+        if (!st) return chosen;
+        if (st != HS_TOO_MANY_NODES || !one_sided(&A->J.pair)) break;
+    }
+    return -1;
+}
+
 /* Lines for eps: the lowest cut beyond which jumps weigh nothing; where the sum of that line loses digits, a cut below
  * eps and cells of one jump beyond. log_delta: what delta should be near, or NAN. */
 static int best_line(bulk_line *A, double eps, double log_delta)
@@ -722,17 +737,7 @@ static int best_line(bulk_line *A, double eps, double log_delta)
         went = step;
         i += step;
     }
-    if (chosen >= 0) {
-        A->cut = CUTS[chosen] * eps;
-        st = i == chosen ? HS_OK : place_bulk_line(A, eps, A->cut);
-        if (!st) st = prepare_bulk_line(A);
-        /* A lower cut has fewer nodes; pairs, which cost more of them, go on to their jumps. */
-        while (st == HS_TOO_MANY_NODES && one_sided(&A->J.pair) && chosen-- > 0) {
-            A->cut = CUTS[chosen] * eps;
-            if (!(st = place_bulk_line(A, eps, A->cut))) st = prepare_bulk_line(A);
-        }
-        if (st) chosen = -1;
-    }
+    chosen = line_from(A, eps, chosen, i == chosen);
     if (chosen >= 0) {
         bulk_line_at(A, eps, &v);
         if (v.lower > 0) width = v.upper / v.lower - 1;
