@@ -702,7 +702,9 @@ static int one_sided(const hs_pair *pair) { return pair->branches == 1 && pair->
 static int line_from(bulk_line *A, double eps, int chosen, int placed)
 {
     int st = HS_TOO_MANY_NODES;
+    double spent = A->values;
     for (; chosen >= 0; chosen--, placed = 0) {
+        A->values = spent; /* of what had no room nothing was computed */
         A->cut = CUTS[chosen] * eps;
         st = placed ? HS_OK : place_bulk_line(A, eps, A->cut);
         if (!st) st = prepare_bulk_line(A);
