@@ -131,7 +131,7 @@ double hs_grid_choose_h(double m, double q, double a, double y, double target, d
         double d = strip(m, t), lead = 0.5 * d * d + hs_log_kap(a, d * m), h;
         hs_turn at = hs_turned(d * m);
         if (i > 1 && of != (i == 2 ? 1 : order[i - 1])) break;
-        h = 2 * HS_PI * d / fmax(target + lead + coarse_strip(&D, y, at) + 4, y * hs_steepest(D.rho_cut, at));
+        h = 2 * HS_PI * d / (lead + fmax(target + coarse_strip(&D, y, at) + 4, y * hs_steepest(D.rho_cut, at)));
         if (!(h > best)) continue;
         best = h;
         of = t;
@@ -395,16 +395,16 @@ static double over_cell(const hs_grid *G, double a, int j)
     return exp((fabs(G->g[j]) + fabs(a) * G->m * fmin(1, rho)) * 0.5 * h + 0.125 * h * h);
 }
 
-/* The first node right of the rectangle for frequency y on a strip, n if there is none: at half nodes before it the
- * integrand does not grow with the height, but for its lead. */
-static int first_beyond(const hs_grid *G, double y, hs_turn at, double gain, int n)
+/* The first node right of the rectangle for frequency y on a strip, n if there is none: up to its half node y theta
+ * takes no more than `room`, so that no cell weighs more than p beyond. */
+static int first_beyond(const hs_grid *G, double y, hs_turn at, double room, int n)
 {
     double odds = exp(0.5 * G->m * G->h) / (1 - G->q);
     int lo = 0, hi = n;
-    if (!(y * at.b > gain)) return n;
+    if (!(y * at.b > room)) return n;
     while (lo < hi) { /* the angles rise with the nodes */
         int mid = (lo + hi) / 2;
-        if (y * hs_steepest((G->u[mid] + G->q) * odds, at) <= gain) lo = mid + 1;
+        if (y * hs_steepest((G->u[mid] + G->q) * odds, at) <= room) lo = mid + 1;
         else hi = mid;
     }
     return lo;
@@ -420,7 +420,7 @@ HS_CLONES static double grid_strip_upper(hs_grid *G, double a, double y, int t, 
     hs_turn at = hs_turned(d * m);
     double *restrict gs = G->s;
     const double *restrict gu = G->u, *restrict gp = G->p, *restrict gg = G->g;
-    int j, cut = first_beyond(G, y, at, gain, n), padded = (cut + 7) / 8 * 8;
+    int j, cut = first_beyond(G, y, at, gain - lead, n), padded = (cut + 7) / 8 * 8;
     if (!cut) return HUGE_VAL;
     for (j = 0; j < padded; j++) {
         double rho = (gu[j] + q) * odds;

@@ -380,15 +380,15 @@ static double turned_at(const hs_two *T, int r, double y, const hs_turn *at, con
 }
 
 /* The nodes j0 <= j < j1 of branch r at which a rectangle for frequency y may end on a strip. */
-static void allowed_cells(const hs_two *T, int r, double y, const hs_turn *at, double gain, const double *odds,
+static void allowed_cells(const hs_two *T, int r, double y, const hs_turn *at, double room, const double *odds,
                           int64_t *j0, int64_t *j1)
 {
     int64_t j, n = T->nodes[r];
-    *j0 = y * (at[0].b + at[1].b) > gain ? n : 0;
+    *j0 = y * (at[0].b + at[1].b) > room ? n : 0;
     *j1 = n;
     if (!*j0) return;
     for (j = 0; j < n; j++) {
-        if (turned_at(T, r, y, at, odds, j) > gain) continue;
+        if (turned_at(T, r, y, at, odds, j) > room) continue;
         if (*j0 == n) *j0 = j;
         *j1 = j + 1;
     }
@@ -436,7 +436,7 @@ HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, doub
     const double *restrict u1 = T->u1 + T->first[r], *restrict u2 = T->u2 + T->first[r];
     double *restrict x = T->G.s + T->first[r];
     int64_t j, j0, j1, n = T->nodes[r];
-    allowed_cells(T, r, y, at, gain, odds, &j0, &j1);
+    allowed_cells(T, r, y, at, gain - lead, odds, &j0, &j1);
     if (j0 == n) return HUGE_VAL;
     cell_tops(T, r, a);
     ends = x[j0] * hs_side_upper(gain - lead - turned_at(T, r, y, at, odds, j0)) +

@@ -325,16 +325,20 @@ static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z
     return 1;
 }
 
-/* The nodes of a pair on the grids of the real line; the quadrature bound is taken for four ranges of frequencies. */
+/* The nodes before frequency part/4 y_grid. */
+static int64_t nodes_before(const hs_contour *C, int part)
+{ return part < 4 ? (int64_t)fmin((double)C->N + 1, floor(C->y_grid * part / 4 / C->dy)) : C->N + 1; }
+
+/* The nodes of a pair on the grids of the real line; the quadrature bound is taken for four ranges of frequencies, the
+ * highest first, whose strip serves the others, too. */
 static void pair_nodes(const hs_contour *C, hs_two *T, double k, double c1, double c2, double rest, hs_sums *S)
 {
-    int64_t from = 0, to;
     int i;
     hs_grid_nodes(&T->G, C->dy, C->N, S->zr, S->zi);
-    for (i = 1; i <= 4; i++, from = to) { /* |y| <= i/4 y_grid */
+    for (i = 4; i >= 1; i--) { /* |y| <= i/4 y_grid */
         double quad = hs_two_quadrature_upper(T, C->c, C->y_grid * i / 4) + rest;
-        to = i < 4 ? (int64_t)fmin(C->N + 1, floor(C->y_grid * i / 4 / C->dy)) : C->N + 1;
-        add_nodes(C, k, 0, 0, c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), quad, from, to, S);
+        add_nodes(C, k, 0, 0, c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), quad, nodes_before(C, i - 1),
+                  nodes_before(C, i), S);
     }
 }
 

@@ -26,7 +26,7 @@ NODES = 1 << 12, 1 << 15
 MORE_NODES = 1 << 17
 """The same where a width is asked for."""
 
-ENOUGH = 1e-7
+ENOUGH = 1e-9
 """Relative width that is enough of one distinct step, whose line is short, where none is asked for; of several, SHARP
 is."""
 
