@@ -30,6 +30,9 @@ ENOUGH = 1e-9
 """Relative width that is enough of one distinct step, whose line is short, where none is asked for; of several, SHARP
 is."""
 
+WIDE = 1e-7
+"""Relative width from which a lower line is tried."""
+
 ORDER = 24
 """Gauss-Legendre nodes in a panel: about where a panel of half a unit of the base loss costs least."""
 
@@ -154,7 +157,7 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None):
             break
         mixed = (table[:, 0] == _core.MIXTURE).any()
         most = COST // points.shape[1] if mixed else MORE_NODES
-        answer = _call(function, table, points, at, rtol, enough, min(nodes, most))
+        answer = _call(function, table, points, at, rtol, max(enough, WIDE), min(nodes, most))
         if answer.status == _core.OK or (answer.status == _core.LOOSE and answer.width <= enough):
             return answer
         truncation = quadrature = rounding = math.inf
