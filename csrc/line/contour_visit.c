@@ -176,7 +176,7 @@ static inner_grid inner_grid_of(const hs_contour *C, double m, double q, int lig
         I.exact = fine < 0.5 * I.h;
         I.h = I.exact ? hs_grid_mesh(fmin(I.h, HS_BAND_MESH / fmax(m, 1))) : fine;
     }
-    width = sqrt(2 * (I.R + 2)) + 0.5 * I.h; /* over half a cell p falls that much less */
+    width = sqrt(2 * (I.R + 2)) + 0.5 * I.h; /* half a cell before its end p is e^-(R+2) */
     I.lo = -width - hs_left_reach(m, q, I.a);
     I.hi = fmax(m, I.a * m) + width;
     far_h = (C->bands > 1 ? HS_BAND_MESH : HS_FAR_MESH) / fmax(m, 1);

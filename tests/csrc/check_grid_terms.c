@@ -180,6 +180,34 @@ static void strip(int wild)
     term(y * s.m <= 2 * HS_PI / G.h ? "strip" : wild ? "strip-wild" : "strip-cut", worst, claimed, 1e-12);
 }
 
+/* The ends of the rectangle, where a grid ends before its law does: against the integral between their half nodes, by
+ * Gauss' rule in every cell. */
+static void rectangle_ends(void)
+{
+    step s = any_step(10);
+    double y = log_between(0.1, 3) / s.m, h = between(0.05, 0.3) / fmax(s.m, 1), node[8], weight[8], c1, c2, claimed;
+    long double re = 0, im = 0;
+    int i, j;
+    exact_value M = exact(s.m, s.q, s.a, 0);
+    hs_grid G;
+    if (grid(&G, s, h, between(0.5, 4), between(0.5, 4))) return;
+    hs_grid_weights(&G, s.a, (double)M.log_m, &c1, &c2);
+    G.strip = -1;
+    claimed = hs_grid_quadrature_upper(&G, s.a, y);
+    gauss_legendre(8, node, weight);
+    for (j = 0; G.lo + j * G.h < G.hi + 0.5 * G.h; j++) {
+        re += G.p[j] * cosl((long double)y * G.l[j]);
+        im += G.p[j] * sinl((long double)y * G.l[j]);
+        for (i = 0; i < 8; i++) {
+            double g = G.g[j] + 0.5 * G.h * node[i];
+            long double p = 0.5L * G.h * weight[i] * expl(log_weight(s.m, s.q, s.a, g) - M.log_m);
+            re -= p * cosl((long double)y * sampled_loss(s.m, s.q, g));
+            im -= p * sinl((long double)y * sampled_loss(s.m, s.q, g));
+        }
+    }
+    term("strip-ends", (double)hypotl(re, im), claimed, 1e-12);
+}
+
 /* The bound of |phi| beyond a frequency; on coarse meshes next to all of it is its own trapezoid error. */
 static void far(int coarse)
 {
@@ -270,6 +298,7 @@ int main(int argc, char **argv)
         shifted(i % 4);
     }
     for (i = 0; i < cases(100); i++) capped();
+    for (i = 0; i < cases(200); i++) rectangle_ends();
     free(work);
     median("real-mesh", 200, 20, 1.2);
     median("log-m", 200, 100000, 100);
@@ -281,6 +310,7 @@ int main(int argc, char **argv)
     median("strip", 150, 300, 4);
     median("strip-cut", 50, 20, 3);
     median("strip-wild", 50, 20, 3);
+    median("strip-ends", 100, 80, 40);
     median("far", 100, 1.5, 1.1);
     median("far-mesh", 25, 5, 1.3);
     median("trim", 200, 500, 6);
