@@ -14,7 +14,7 @@ from . import _core, arguments, query
 from .arguments import respelled
 from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
 from .routes import contour
-from .threads import threads
+from .threads import in_order, threads
 from .what.mechanism import K_MAX, Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real
 from .what.pair import ADJACENCIES
 
@@ -157,8 +157,6 @@ def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, rtol, n_thread
 
 def _fill(columns, want_eps, sides, widest, n_threads, alone, strict, progress, ends, done) -> set[str]:
     """Answer every query into `ends`, chunk by chunk; the routes that were used."""
-    from concurrent.futures import ThreadPoolExecutor  # it imports logging and queues: late
-
     sigma, q, k, at = columns
     m, n, routes = 1.0 / sigma, sigma.size, set()
     replaced = sides["adjacency"] == "replace_one"
@@ -177,30 +175,29 @@ def _fill(columns, want_eps, sides, widest, n_threads, alone, strict, progress, 
                 raise AccuracyError(f"entry {i} (sigma={sigma[i]:g}, q={q[i]:g}, k={k[i]:.0f}): {error}") from None
             return Bound(0.0, 0.0, np.inf if want_eps else 1.0, "none", True, Budget({}))
 
-    with ThreadPoolExecutor(n_threads) as pool:  # a pool starts its threads when work comes
-        for start in range(0, n, CHUNK):
-            part = slice(start, min(start + CHUNK, n))
-            out = np.zeros((3, part.stop - part.start))
-            _core.batch(m[part], q[part], k[part], at[part], *settings, out, done[part])  # [theory: risk.batch]
-            ends[:, part] = out if want_eps else arguments.exp_ends(out.T)
-            ends[1, part] = np.clip(ends[1, part], ends[0, part], ends[2, part])
-            routes |= {
-                name
-                for code, name in ((1, "contour"), (2, "moments"))
-                if (done[part] == code).any() and (code == 1 or not alone)
-            }
-            left = start + np.flatnonzero(done[part] != 1 if alone else done[part] == 0)
-            for i, bound in zip(left, pool.map(ask, left.tolist()), strict=True):
-                if done[i] and not bound.lower <= ends[2, i]:  # ends[2] is Chernoff's bound of the same number
-                    raise contradiction(
-                        (sigma[i], q[i], k[i], at[i]),
-                        (*ends[:, i].tolist(), "moments"),
-                        (bound.lower, bound.estimate, bound.upper, bound.route),
-                    )
-                ends[:, i] = bound.lower, bound.estimate, bound.upper
-                routes.add(bound.route)
-            if progress is not None:
-                progress(part.stop, n)
+    for start in range(0, n, CHUNK):
+        part = slice(start, min(start + CHUNK, n))
+        out = np.zeros((3, part.stop - part.start))
+        _core.batch(m[part], q[part], k[part], at[part], *settings, out, done[part])  # [theory: risk.batch]
+        ends[:, part] = out if want_eps else arguments.exp_ends(out.T)
+        ends[1, part] = np.clip(ends[1, part], ends[0, part], ends[2, part])
+        routes |= {
+            name
+            for code, name in ((1, "contour"), (2, "moments"))
+            if (done[part] == code).any() and (code == 1 or not alone)
+        }
+        left = start + np.flatnonzero(done[part] != 1 if alone else done[part] == 0)
+        for i, bound in zip(left, in_order(ask, left.tolist(), n_threads), strict=True):
+            if done[i] and not bound.lower <= ends[2, i]:  # ends[2] is Chernoff's bound of the same number
+                raise contradiction(
+                    (sigma[i], q[i], k[i], at[i]),
+                    (*ends[:, i].tolist(), "moments"),
+                    (bound.lower, bound.estimate, bound.upper, bound.route),
+                )
+            ends[:, i] = bound.lower, bound.estimate, bound.upper
+            routes.add(bound.route)
+        if progress is not None:
+            progress(part.stop, n)
     return routes
 
 
