@@ -211,6 +211,38 @@ static void strip(int wild)
     term(wild ? "pair-strip-wild" : "pair-strip", worst, claimed, 1e-12);
 }
 
+/* The ends of the rectangles, where a grid ends before its law does: against the integral between the half nodes of
+ * every branch, by Gauss' rule in every cell. */
+static void rectangle_ends(void)
+{
+    double z, h[HS_BRANCHES], m = 0, c1, c2, claimed, node[8], weight[8];
+    hs_pair pair = any_pair(&z);
+    exact_value at = exact(&pair, z, 0);
+    double log_m = log((double)at.M), y, l;
+    long double re, im;
+    hs_two T;
+    int r, i, j;
+    for (r = 0; r < pair.branches; r++) {
+        m = fmax(m, fmax(pair.up[r], pair.down[r]));
+        h[r] = between(0.05, 0.3) / fmax(1, fmax(pair.up[r], pair.down[r]));
+    }
+    y = log_between(0.1, 3) / m;
+    if (grid(&T, &pair, z, h, between(0.5, 4))) return;
+    hs_two_weights(&T, z, log_m, &c1, &c2);
+    claimed = hs_two_quadrature_upper(&T, z, y);
+    dot(&T, z, y, at.M, &re, &im);
+    gauss_legendre(8, node, weight);
+    for (r = 0; r < pair.branches; r++)
+        for (j = T.first[r]; j < T.first[r] + T.nodes[r]; j++)
+            for (i = 0; i < 8; i++) {
+                double g = T.G.g[j] + 0.5 * T.h[r] * node[i];
+                long double p = 0.5L * T.h[r] * weight[i] * expl(exponent(&pair, r, z, g, &l) - log_m);
+                re -= p * cosl((long double)y * l);
+                im -= p * sinl((long double)y * l);
+            }
+    term("pair-strip-ends", (double)hypotl(re, im), claimed, 1e-12);
+}
+
 static void far(int coarse)
 {
     double z, h[HS_BRANCHES], y, worst = 0;
@@ -285,6 +317,7 @@ int main(int argc, char **argv)
         shifted(i % 3);
     }
     for (i = 0; i < cases(100); i++) capped();
+    for (i = 0; i < cases(200); i++) rectangle_ends();
     for (i = 0; i < cases(400); i++) branch();
     free(work);
     median("pair-real-mesh", 150, 15, 1.3);
@@ -295,6 +328,7 @@ int main(int argc, char **argv)
     median("pair-ends", 150, 1.5, 1.1);
     median("pair-strip", 150, 40, 5);
     median("pair-strip-wild", 50, 60, 6);
+    median("pair-strip-ends", 100, 80, 40);
     median("pair-far", 100, 1.5, 1.1);
     median("pair-far-mesh", 40, 3, 1.1);
     median("pair-shifted", 50, 20000, 100);
