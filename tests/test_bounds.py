@@ -15,7 +15,7 @@ from hockeystick import chords, query, risk_gdp
 from hockeystick.grid import _fft
 from hockeystick.grid import cells as grid
 from hockeystick.individual import renyi, units
-from hockeystick.routes import bounds, eeai, finite_sample, prv
+from hockeystick.routes import bounds, eeai, finite_sample, general, mixed, prv
 from hockeystick.routes.loss_steps import steps_of
 from hockeystick.routes.question import Question
 from hockeystick.what import pair
@@ -108,6 +108,68 @@ def test_chernoff_lines():  # [theory: line.chernoff, small.between]
         cumulants = np.array([t * hs.rdp(run, 1 + t, direction=direction).estimate for t in tilts])
         best = np.min(cumulants + tilts * np.log(tilts) - (1 + tilts) * np.log1p(tilts) - np.outer(eps, tilts), axis=1)
         assert np.all(best - 0.05 <= bound) and np.all(bound <= best + 2)
+
+
+def least_ruled_out(question, add: int, eps: float, low: float, high: float) -> float:
+    """The least delta in [low, high] that general.below proves not to be exceeded."""
+    assert general.below(question, add, eps, math.log(high)) and not general.below(question, add, eps, math.log(low))
+    while high > low * (1 + 1e-9):
+        mid = math.sqrt(low * high)
+        low, high = (low, mid) if general.below(question, add, eps, math.log(mid)) else (mid, high)
+    return high
+
+
+def of_atoms(losses, masses, k: int, eps: float) -> float:
+    """delta(eps) of k steps of atoms, by enumeration."""
+    rows = itertools.product(zip(losses, masses, strict=True), repeat=k)
+    sums = [(math.fsum(x for x, _ in row), math.prod(p for _, p in row)) for row in rows]
+    return math.fsum(p * -math.expm1(eps - x) for x, p in sums if x > eps)
+
+
+@pytest.mark.parametrize("k", (1, 2, 3))
+@pytest.mark.parametrize("missing", (0.0, 1e-9, 2e-5, 3e-4, 0.02))
+def test_atoms_of_which_one_is_left_out(k, missing, monkeypatch):  # [theory: line.chernoff]
+    """Where delta comes from one sum alone, Chernoff's bound is an equality at the best tilt; so is what is added for
+    an atom of a large loss that the line does not know."""
+    losses, masses = [2.0, -0.25, -2.0], [0.2, 0.7, 0.1 - missing]
+    step = mixed.AtomicStep(np.array(losses), np.log(masses), np.full(3, 1e-15), np.full(3, 1e-15), False, k)
+    lost = k * missing
+    monkeypatch.setattr(general, "_asked", lambda *_: general.Finite([step], 0.0, lost))
+    for eps, loose in ((2.0 * k - 0.1, 1.36), (0.5, 6.0)):
+        known, whole = (of_atoms(x, p, k, eps) for x, p in ((losses, masses), ([*losses, 60.0], [*masses, missing])))
+        upper = math.exp(mixed.log_delta_upper([step], eps))
+        assert known <= upper <= loose * known
+        found = least_ruled_out(None, 0, eps, known / 2, 9.0)
+        assert whole <= found <= max(upper + lost, 2 * lost) * (1 + 1e-8)
+        assert whole >= known + lost * (1 - lost)
+
+
+@pytest.mark.parametrize("add, eps", ((0, 0.4), (0, 2.5), (0, 6.0), (1, 0.3), (1, 1.1)))
+@pytest.mark.parametrize("depth", (1.0, 4.0, 9.0, 16.0))
+def test_groups_whose_largest_sums_are_moved(add, eps, depth, monkeypatch):  # [theory: line.chernoff, pair.groups]
+    """What is ruled out of a group, with sums of a probability of e^-depth and less moved to the next, against the
+    closed form of all sums."""
+    size, q, sigma = 12, 0.2, 3.0
+    sums = [(j / sigma, math.comb(size, j) * q**j * (1 - q) ** (size - j)) for j in range(size + 1)]
+    monkeypatch.setattr(general, "SUMS", 0.0)
+    monkeypatch.setattr(general, "DEPTHS", (depth,))
+    run = hs.group(hs.poisson_subsampled(hs.gaussian(sigma), q), size) * 1
+    question = Question(run, "add_remove", True, None, 1)
+    lost = general._asked(question, add, 0.0).lost
+    assert 0 < lost <= math.exp(-depth)
+
+    def loss(x):
+        return mpmath.log(mpmath.fsum(p * mpmath.exp(m * x - m * m / 2) for m, p in sums))
+
+    with mpmath.workdps(30):
+        sign = -1 if add else 1
+        at = mpmath.findroot(lambda x: sign * loss(x) - eps, (-30, 40), solver="bisect", tol=1e-24, maxsteps=200)
+        mixture = mpmath.fsum(p * mpmath.ncdf(sign * (m - at)) for m, p in sums)
+        plain = mpmath.ncdf(-sign * at)
+        num, den = (plain, mixture) if add else (mixture, plain)
+        exact = float(num - mpmath.exp(eps) * den)
+    found = least_ruled_out(question, add, eps, exact / 2, 9.0)
+    assert exact <= found <= max(12 * exact + lost, 2 * lost) * (1 + 1e-8)
 
 
 @pytest.mark.parametrize("seed", range(3))

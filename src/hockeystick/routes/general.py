@@ -260,7 +260,7 @@ def _point(question, found: Finite, add: int, eps: float):
 
 def below(question, add: int, eps: float, log_delta: float) -> bool:
     """Whether Chernoff's bound at the tilt of the line proves that delta(eps) <= e^log_delta, of a run without infinite
-    losses [theory: line.chernoff]."""
+    losses; outcomes that the line leaves out add their mass [theory: line.chernoff]."""
     found = _asked(question, add, log_delta)
     if found is None or found.route is not mixed or found.log_finite:
         return False
