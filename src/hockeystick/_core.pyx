@@ -417,6 +417,12 @@ def step_moments_add(const double[::1] m, const int64_t[::1] k, int sign, uint64
     check(status, "moments")
 
 
+def step_moments_add_one(double m, int64_t n, uint64_t[:, :, ::1] sums):
+    """Add the moments of one step n times to `sums`."""
+    _moments(sums)
+    check(hs_step_moments_add(1, &m, &n, 1, &sums[0, 0, 0]), "moments")
+
+
 def step_moments_join(int sign, const uint64_t[:, :, ::1] others, uint64_t[:, :, ::1] sums):
     """Add others to sums, or with sign -1 take them away."""
     _moments(others)

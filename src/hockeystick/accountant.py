@@ -260,7 +260,7 @@ class Accountant(Recorder):
                 raise DomainError(
                     f"an accountant of moments takes Gaussian steps of at most {RATES_MAX} rates, got {brief(step)}"
                 )
-            new[step] = count("total count of a step", new.get(step, self._counts.get(step, 0)) + n * times)
+            new[step] = count("total count of a step", self._counts.get(step, 0) + n * times)
         if self.limit is not None:
             self._require(self._growing(self._known()) + Run(parts) * times, Run(parts), times)
         return new

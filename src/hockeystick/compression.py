@@ -110,8 +110,10 @@ class StepMoments:
         """Add one step n times; False where that is of one rate too many."""
         if q not in self.sums and len(self.sums) >= RATES_MAX:
             return False
-        counts = self._counts
-        self.add(np.array([m]), q, np.array([n]))
+        if q not in self.sums:
+            self.sums[q] = np.zeros((BOXES, DEGREES, 2), np.uint64)
+        counts, self._counts, self._boxes = self._counts, None, None
+        _core.step_moments_add_one(m, n, self.sums[q])
         if counts is not None:
             counts[q] = counts.get(q, 0) + n
             self._counts = counts

@@ -178,7 +178,10 @@ class RecordedRun(Gathered):
     @property
     def distinct(self) -> int:
         """Number of distinct steps, at least where some are known by moments alone."""
-        return self._kept + len(self._counts) + sum(len(more.parts) for more in self._more)
+        known = len(self._counts)
+        for more in self._more:
+            known += len(more.parts)
+        return known + self._kept if self._base else known
 
     def is_gaussian(self, adjacency: str) -> bool:
         """Whether all pairs are of the Gaussian family: sampled steps have others under replace_one."""
@@ -187,8 +190,8 @@ class RecordedRun(Gathered):
     def gaussian_facts(self) -> tuple[float, float, bool]:
         """As `pair.gaussian_facts`."""
         counts = self._moments.counts()
-        wall = math.fsum(-n * math.log1p(-q) if q < 1 else math.inf for q, n in counts.items())
-        return float(sum(counts.values())), wall, all(q == 1 for q in counts)
+        wall = math.fsum([-n * math.log1p(-q) if q < 1 else math.inf for q, n in counts.items()])
+        return float(sum(counts.values())), wall, not counts or counts.keys() == {1.0}
 
     def gaussian_steps(self, adjacency: str) -> GaussianSteps:
         """All steps as arrays of (m, q, k)."""

@@ -241,7 +241,9 @@ def largest(question, what: str, at: float) -> Point | Root | None:
     have_eps, goal = int(what == "point"), question.goal
     value = at if have_eps else math.log(at)
     wall = question.wall  # from which ADD has no delta
-    directions = [add for add in question.directions if not (add and have_eps and at >= wall)]
+    directions = question.directions
+    if have_eps and at >= wall:
+        directions = [add for add in directions if not add]
     if question.enough is not None and have_eps:
         upper = max((lines.far(question, add, at) for add in directions), default=math.inf)
         if upper <= question.enough:

@@ -96,9 +96,9 @@ def in_order(m: np.ndarray, q: np.ndarray, k: np.ndarray) -> GaussianSteps:
     return GaussianSteps(m[first], q[first], np.add.reduceat(k, first))
 
 
-def is_gaussian(run: Run, adjacency: str) -> bool:
+def is_gaussian(run: Any, adjacency: str) -> bool:
     """Whether `gaussian_steps` has arrays of the run."""
-    return cast(Any, run).is_gaussian(adjacency) if run.gathered else gaussian_steps(run, adjacency) is not None
+    return run.is_gaussian(adjacency) if run.gathered else gaussian_steps(run, adjacency) is not None
 
 
 class GaussianFacts(NamedTuple):
@@ -115,17 +115,18 @@ class GaussianFacts(NamedTuple):
     mirrored: bool = False
 
 
-def gaussian_facts(run: Run, adjacency: str) -> GaussianFacts:
+def gaussian_facts(run: Any, adjacency: str) -> GaussianFacts:
     """The facts of a run, kept with it."""
     key = ("facts", adjacency)
     facts = run._cache.get(key)
     if facts is None:
-        facts = GaussianFacts()
         if is_gaussian(run, adjacency):
             total, wall, mirrored = (
-                cast(Any, run).gaussian_facts() if run.gathered else _facts(cast(Any, gaussian_steps(run, adjacency)))
+                run.gaussian_facts() if run.gathered else _facts(cast(Any, gaussian_steps(run, adjacency)))
             )
             facts = GaussianFacts(True, total, wall * (1 + (run.distinct + 5) * U), mirrored)
+        else:
+            facts = GaussianFacts()
         run._cache[key] = facts
     return facts
 
