@@ -9,8 +9,7 @@ import pytest
 
 import hockeystick as hs
 from hockeystick import _core, compression, wide
-from hockeystick.routes import contour, saddlepoint
-from hockeystick.routes.question import Question
+from hockeystick.routes import contour
 from test_compression import line, steps_of, transform
 
 
@@ -194,15 +193,28 @@ def test_where_wide_rules_decline():
         assert hs.epsilon(run, 1e-5).upper < math.inf
 
 
-def test_other_routes_leave_light_rows_alone():
-    """What bounds derivatives in the tilt does not know small shifts: such rules are refused, and not offered."""
+@pytest.mark.parametrize("add", [0, 1])
+def test_moments_near_a_tilt(add, monkeypatch):  # [theory: compression.small-near]
+    """K, its derivatives and the third moments of all steps lie within the errors of a rough rule in wide boxes."""
     run = hs.compose_arrays(np.exp(np.linspace(0, 4, 5000)), 0.02, 20)
-    ruled = wide.wide_rule(run.step_moments("add_remove"))
+    monkeypatch.setattr(wide, "TARGET", 6.0)
+    ruled, work = wide.wide_rule(run.step_moments("add_remove")), np.empty(_core.saddle_work())
     assert ruled is not None and ruled.light
-    work = np.empty(_core.saddle_work())
-    with pytest.raises(hs.DomainError):
-        status, _ = _core.saddle_cumulants(*ruled.steps, 0, 2.0, work, fits=ruled.fits)
-        _core.check(status)
-    question = Question(run, "add_remove", False, None, 1)
-    assert not any(each.light for each in saddlepoint.rules_of(question))
-    assert hs.epsilon(run, 1e-5, route="saddlepoint").upper < math.inf
+    for t in (0.7, 2.0):
+        _, exact = _core.saddle_cumulants(*run.gaussian_steps("add_remove"), add, t, work)
+        status, found = _core.saddle_cumulants(*ruled.steps, add, t, work, fits=ruled.fits)
+        _, bare = _core.saddle_cumulants(*ruled.steps, add, t, work)
+        assert status == _core.OK
+        for value, error in ((0, 1), (2, 10), (3, 11)):
+            assert 1e3 * bare[error] < abs(found[value] - exact[value]) <= found[error] < 0.01
+        assert exact[8] <= found[9] < 2.5 * exact[8]
+
+
+def test_the_smaller_direction_needs_no_line(monkeypatch):
+    """ADD of a run of many steps is proved the smaller by an upper end at its saddle."""
+    asked, line = [], _core.contour_eps
+    monkeypatch.setattr(_core, "contour_eps", lambda *a, **rest: asked.append(a[3]) or line(*a, **rest))
+    rng = np.random.default_rng(1)
+    for high, rates in ((100, [0.01]), (1e4, [0.01]), (10, [0.005, 0.01, 0.02])):
+        hs.epsilon(hs.compose_arrays(np.exp(rng.uniform(0, math.log(high), 100_000)), rng.choice(rates, 100_000)), 1e-5)
+    assert asked == [0, 0, 0]

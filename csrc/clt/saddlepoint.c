@@ -517,21 +517,24 @@ static double add_upper(const hs_steps *S, double eps)
 
 /* One upper end of log delta(eps), at the saddle: Chernoff's, and where the law is near normal the CLT's, which is
  * close to delta. Or one that is below `enough`: without a grid, or at the first tilt tried at which Chernoff's is
- * about 0.1 below it. */
+ * about 0.1 below it. The tilt of a rule is that of its outline. */
 int hs_saddle_delta_upper(const hs_run *run, double eps, double enough, const hs_lent *lent, double *upper)
 {
     hs_steps S;
     hs_tilted T;
     hs_ends E;
     double t;
-    int st = hs_steps_open(&S, run, lent);
+    hs_run outline = hs_outline(run);
+    int st = hs_steps_open(&S, &outline, lent);
     if (st) return st;
     if (lent->n_threads < 1 || lent->n_work < lent->n_threads * HS_GRID_WORK) return HS_SCRATCH;
     S.n_threads = lent->n_threads;
-    if (run->add && run->b <= FEW && (*upper = add_upper(&S, eps)) <= enough) return HS_OK;
+    if (run->add && run->b <= FEW && !run->n_fits && (*upper = add_upper(&S, eps)) <= enough) return HS_OK;
     t = guess(&S, 1, eps);
-    if ((st = newton(&S, 1, eps, S.stride, 0.02, enough - 0.1, &t, &eps)) || (st = hs_steps_tilted(&S, t, &T)))
-        return st;
+    if ((st = newton(&S, 1, eps, S.stride, 0.02, enough - 0.1, &t, &eps))) return st;
+    if (run->n_outline && (st = hs_steps_open(&S, run, lent))) return st;
+    S.n_threads = lent->n_threads;
+    if ((st = hs_steps_tilted(&S, t, &T))) return st;
     hs_ends_at(&T, eps, &E);
     *upper = E.log_upper;
     return HS_OK;

@@ -146,27 +146,13 @@ static int line_lay(hs_contour *C, int have_eps, double log_delta, double depth,
     return st || C->N < most ? st : HS_TOO_MANY_NODES;
 }
 
-/* The outline of the run, where there is one: what is placed by it enters no bound [theory: line.planning]. */
-static hs_run outline_of(const hs_run *run)
-{
-    hs_run out = *run;
-    int n = run->n_outline;
-    if (!n) return out;
-    out.b = out.ruled = n;
-    out.light = run->light_outline;
-    out.m = run->outline;
-    out.q = run->outline + n;
-    out.k = run->outline + 2 * n;
-    return out;
-}
-
 /* line_lay by the outline. */
 static int outline_lay(hs_contour *C, int have_eps, double log_delta, double depth, double *work)
 {
     hs_run run = C->run;
     int64_t j;
     int st;
-    C->run = outline_of(&run);
+    C->run = hs_outline(&run);
     st = line_lay(C, have_eps, log_delta, depth, work);
     C->run = run;
     C->chunks = hs_chunks(run.b);
@@ -227,7 +213,7 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
     C->eps = value;
     if (!(C->t > 0)) {
         hs_run run = C->run;
-        C->run = outline_of(&run);
+        C->run = hs_outline(&run);
         st = hs_contour_saddle(C, have_eps, value, work);
         C->run = run;
         if (st) return st;

@@ -13,15 +13,14 @@
  *   the ellipse that is best at its frequency; groups add. The tail: sum k_i P_i >= sum W_a P_a - weight (1 + (F +
  *   D_0)^2/(1-D_0)^2) at every frequency, D_0 the D of y = 0 [theory: compression.tail]. Rows with q = 1:
  *   log M = m^2 z (1+z)/2, and the weight bounds what sum k m^2 is off by [theory: compression.gaussian].
- *   Derivatives in the tilt by Cauchy's inequalities [theory: compression.near]. Groups of small shifts: orders.c;
- *   their rows are left out of the tail [theory: compression.light].
+ *   Derivatives in the tilt by Cauchy's inequalities [theory: compression.near]. Groups of small shifts: orders.c
+ *   [theory: compression.small-near]; their rows are left out of the tail [theory: compression.light].
  *
  * Error claim. Sums of positive terms, powers and exponentials of them: SLACK pays for their rounding, 60 operations
  *   each.
  *
  * What it does not do: choose boxes and ellipses, or bound a weight (compression.py).
  */
-#include "line/fit.h"
 #include "line/line.h"
 #include "line/orders.h"
 
@@ -106,11 +105,29 @@ double hs_fit_losses(const hs_fit *fits, int n)
 /* log M times the largest -l. */
 static double of_log_far(const hs_fit *f, double D) { return -log1p(-f->q) * of_log(f, D); }
 
-/* D of every row at a real exponent. */
-static void off_ones(const hs_fit *fits, int n, double A, double *work, double *X)
+/* D of a row in the disc of radius r about a real exponent: |M - 1|/(A (A-1)) is convex in A
+ * [theory: compression.near]. */
+static double off_disc(const hs_fit *f, double A, double r, double *work)
 {
-    int i;
-    for (i = 0; i < n; i++) X[i] = fits[i].q < 1 && !(fits[i].count > 0) ? off_one(&fits[i], A, work) : 0;
+    double low = A - r, high = A + r, size = (fabs(A) + r) * (fabs(A - 1) + r);
+    if (r == 0) return off_one(f, A, work);
+    return fmax(off_one(f, low, work) / fabs(low * (low - 1)), off_one(f, high, work) / fabs(high * (high - 1))) *
+           size * SLACK;
+}
+
+/* D of every row there. Of a group the rows after one by which log M is off by less than `enough` are not looked at:
+ * their D is infinite. */
+static void off_discs(const hs_fit *fits, int n, double A, double r, double enough, double *work, double *X)
+{
+    int i, done = 0;
+    for (i = 0; i < n; i++) {
+        const hs_fit *f = &fits[i];
+        X[i] = 0;
+        if (!(f->q < 1) || f->count > 0) continue;
+        done = done && i && f->group == f[-1].group;
+        X[i] = done ? HUGE_VAL : off_disc(f, A, r, work);
+        done = done || f->weight * of_log(f, X[i]) < enough;
+    }
 }
 
 /* The groups of small shifts; how many they are, -1 where they are too many. */
@@ -146,19 +163,25 @@ static double over_orders(const hs_orders *O, int groups, double A, double y, co
 {
     double sum = 0;
     int i;
-    for (i = 0; i < groups; i++) sum += hs_orders_upper(&O[i], A, y, grown[i], of_log);
+    for (i = 0; i < groups; i++) sum += hs_orders_upper(&O[i], A, 0, y, grown[i], of_log);
     return sum * SLACK;
 }
 
-/* D of every row in the disc of radius r about a real exponent: |M - 1|/(A (A-1)) is convex in A
- * [theory: compression.near]. */
-static void off_disc(const hs_fit *fits, int n, double A, double r, double *work, double *X)
+/* What small shifts add in the disc of radius r about A: to a bound of |g|, to one of the squares of log M, to one of g
+ * times the largest -l [theory: compression.small-near]. */
+static void orders_disc(const hs_orders *O, int groups, double A, double r, double *work, double *e, double *square,
+                        double *far)
 {
-    double Y[HS_FITS_MAX], size = (fabs(A) + r) * (fabs(A - 1) + r), low = A - r, high = A + r;
+    double grown[HS_ORDER_GROUPS];
     int i;
-    off_ones(fits, n, low, work, X);
-    off_ones(fits, n, high, work, Y);
-    for (i = 0; i < n; i++) X[i] = fmax(X[i] / fabs(low * (low - 1)), Y[i] / fabs(high * (high - 1))) * size * SLACK;
+    order_growth(O, groups, A + r, work, grown);
+    for (i = 0; i < groups; i++) {
+        double one = hs_orders_upper(&O[i], A, r, 0, grown[i], 1) * SLACK;
+        double size = hs_orders_size_upper(&O[i], A, r, grown[i]);
+        *e += one;
+        *square += O[i].fits->count * size * size * SLACK;
+        *far -= log1p(-O[i].fits->q) * one * SLACK;
+    }
 }
 
 /* By Cauchy's inequalities on the best of some discs: derivatives of g, |g| <= e, and of the square of a second
@@ -166,25 +189,29 @@ static void off_disc(const hs_fit *fits, int n, double A, double r, double *work
 int hs_fit_near(const hs_fit *fits, int n, int add, double t, double *work, hs_near *out)
 {
     static const double part[3] = {0.5, 0.15, 0.05};
-    double X[HS_FITS_MAX], A = add ? -t : 1 + t;
-    int i;
-    if (n > HS_FITS_MAX || !(t > 0) || has_orders(fits, n)) return HS_BAD_ARGUMENT;
-    off_ones(fits, n, A, work, X);
-    out->K = over_groups(fits, n, X, 1, t * (1 + t), of_log);
+    double X[HS_FITS_MAX], grown[HS_ORDER_GROUPS];
+    double A = add ? -t : 1 + t, size = t * (1 + t), r;
+    hs_orders O[HS_ORDER_GROUPS];
+    int i, groups = n > HS_FITS_MAX ? -1 : lay_orders(fits, n, O);
+    if (groups < 0 || !(t > 0)) return HS_BAD_ARGUMENT;
     out->mean = out->var = out->fourth = out->side = HUGE_VAL;
     for (i = 0; i < 3; i++) {
-        double r = part[i] * t, r2 = r * r;
-        double e, square, far;
-        off_disc(fits, n, A, r, work, X);
+        double r2 = part[i] * t * part[i] * t, e, square, far;
+        r = part[i] * t;
+        off_discs(fits, n, A, r, 0.1 * HS_NEAR_NATS, work, X);
         e = over_groups(fits, n, X, 1, 0, of_log);
         square = over_groups(fits, n, X, 1, 0, of_log_square);
         far = over_groups(fits, n, X, 1, 0, of_log_far);
+        orders_disc(O, groups, A, r, work, &e, &square, &far);
         out->mean = fmin(out->mean, e / r * SLACK);
         out->var = fmin(out->var, 2 * e / r2 * SLACK);
         out->fourth = fmin(out->fourth, (24 * e + 12 * square) / (r2 * r2) * SLACK);
         out->side = fmin(out->side, (6 * e + 4 * square + 4 * r * far) / (r2 * r) * SLACK);
         if (e < HS_NEAR_NATS) break;
     }
+    order_growth(O, groups, A, work, grown);
+    out->K = over_groups(fits, n, X, size / ((fabs(A) + r) * (fabs(A - 1) + r)) * SLACK, size * SLACK, of_log) +
+             over_orders(O, groups, A, 0, grown, 1);
     for (i = 0; i < n; i++)
         if (fits[i].q == 1) {
             out->mean += (t + 0.5) * fits[i].weight * SLACK;
@@ -203,10 +230,24 @@ double hs_fit_upper(const hs_contour *C, double s, double excess, double *work)
     const hs_fit *fits = C->run.fits;
     int n = C->run.n_fits, groups = n > HS_FITS_MAX ? -1 : lay_orders(fits, n, O);
     if (groups < 0) return HUGE_VAL;
-    off_ones(fits, n, A, work, X);
+    off_discs(fits, n, A, 0, HS_NEAR_NATS, work, X);
     order_growth(O, groups, A, work, grown);
     return fmin(over_groups(fits, n, X, 1, turn, of_log) + over_orders(O, groups, A, 0, grown, 1),
                 over_groups(fits, n, X, 1, turn, of_one) + over_orders(O, groups, A, 0, grown, 0) + excess * SLACK);
+}
+
+/* The outline of the run, where there is one: what is placed by it enters no bound [theory: line.planning]. */
+hs_run hs_outline(const hs_run *run)
+{
+    hs_run out = *run;
+    int n = run->n_outline;
+    if (!n) return out;
+    out.b = out.ruled = n;
+    out.light = run->light_outline;
+    out.m = run->outline;
+    out.q = run->outline + n;
+    out.k = run->outline + 2 * n;
+    return out;
 }
 
 /* What small shifts add to S->fitted and S->loose at the tilt i, and at the line to every node: the bound grows with
@@ -238,7 +279,7 @@ static int visit_aliases(const hs_contour *C, const hs_orders *O, int groups, do
     int i, rows = C->run.n_fits;
     for (i = 1; i < 3; i++) {
         double s = i == 1 ? C->s_right : C->s_left, turn = fabs(s * (1 + s)), at = hs_contour_tilt(C, s);
-        off_ones(fits, rows, at, work, X);
+        off_discs(fits, rows, at, 0, 1e-3 * HS_FIT_NATS, work, X);
         S->fitted[i] = over_groups(fits, rows, X, 1, turn, of_log);
         S->loose[i] = over_groups(fits, rows, X, 1, turn, of_one);
         visit_orders(C, O, groups, i, at, work, S);
@@ -259,7 +300,7 @@ int hs_fit_visit(const hs_contour *C, double *work, hs_sums *S)
     if (groups < 0) return HS_BAD_ARGUMENT;
     if (!rows) return HS_OK;
     if ((st = visit_aliases(C, O, groups, work, S))) return st;
-    off_ones(fits, rows, A, work, X);
+    off_discs(fits, rows, A, 0, 0, work, X);
     S->fitted[0] = over_groups(fits, rows, X, 1, unit, of_log);
     for (n = C->N; n >= 0; n--) {
         double y = (double)n * C->dy, turn = hypot(C->c, y) * hypot(1 + C->c, y);

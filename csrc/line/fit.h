@@ -11,6 +11,10 @@ typedef struct {
     double fourth, side;
 } hs_near;
 
+/* A few steps that a run is placed by, where it has such: what is found with them enters no bound
+ * [theory: line.planning]. */
+hs_run hs_outline(const hs_run *run);
+
 /* How much sum k |log(1-q)| of the steps and of the rules may differ. */
 double hs_fit_losses(const hs_fit *fits, int n);
 

@@ -3,6 +3,7 @@
 #define HS_LINE_H
 
 #include "law/twosided.h"
+#include "line/fit.h"
 #include "line/root.h"
 #include "line/saddle.h"
 #include "line/sum.h"

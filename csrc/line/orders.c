@@ -60,12 +60,13 @@ void hs_orders_lay(const hs_fit *fits, int rows, hs_orders *O)
     }
 }
 
-/* What E U^J (1+U)^(A-J) over the halves of the line is at most, without the binomial [theory: compression.rest]. */
-static double rest_upper(const hs_orders *O, double A, int J, double grown)
+/* What E U^J (1+U)^(B-J) over the halves of the line is at most for |B - A| <= r, without the binomial
+ * [theory: compression.rest]. */
+static double rest_upper(const hs_orders *O, double A, double r, int J, double grown)
 {
-    if (A <= J) /* [theory: compression.rest] */
-        return O->box[J] * exp((A - J) * log1p(-O->fits->q)) * SLACK;
-    return 2 * J <= HS_ORDERS ? sqrt(O->box[2 * J] * grown) * SLACK : HUGE_VAL;
+    double below = O->box[J] * exp(fmin(A - r - J, 0) * log1p(-O->fits->q));
+    if (A + r <= J) return below * SLACK;
+    return 2 * J <= HS_ORDERS ? fmax(below, sqrt(O->box[2 * J] * grown)) * SLACK : HUGE_VAL;
 }
 
 /* The orders from J on on the box, by (t/1)^-J times the sum of all with q t in place of q. */
@@ -91,17 +92,17 @@ static double best_row(const hs_orders *O, double (*term)[HS_ORDERS + 1], int d)
     return best;
 }
 
-double hs_orders_upper(const hs_orders *O, double A, double y, double grown, int of_log)
+double hs_orders_upper(const hs_orders *O, double A, double r, double y, double grown, int of_log)
 {
     double c[HS_ORDERS + 1] = {1}, x[HS_ORDER_ROWS][HS_ORDERS + 1], l[HS_ORDER_ROWS][HS_ORDERS + 1];
     double sum = 0, D = 0, best = HUGE_VAL;
     double rest, off;
     int i, j, d;
-    c[1] = hypot(A, y);
+    c[1] = hypot(A, y) + r;
     for (d = 2; d < HS_ORDERS; d++) {
-        c[d] = c[d - 1] * hypot(A - (d - 1), y) / d;
+        c[d] = c[d - 1] * (hypot(A - (d - 1), y) + r) / d;
         if (d % 2 == 0 && d > 2) { /* J = d */
-            rest = c[d] * rest_upper(O, A, d, grown);
+            rest = c[d] * rest_upper(O, A, r, d, grown);
             off = of_log ? (D + rest < 0.9 ? later_upper(O, c, d) + rest / (1 - D - rest) : HUGE_VAL) : rest;
             off *= O->fits->count; /* [theory: compression.orders] */
             best = fmin(best, sum + off);
@@ -115,4 +116,16 @@ double hs_orders_upper(const hs_orders *O, double A, double y, double grown, int
         D += c[d] * O->box[d];
     }
     return best * SLACK;
+}
+
+double hs_orders_size_upper(const hs_orders *O, double A, double r, double grown)
+{
+    double c = fabs(A) + r, D = 0, least = HUGE_VAL;
+    int d;
+    for (d = 2; d < HS_ORDERS; d++) {
+        c *= (fabs(A - (d - 1)) + r) / d;
+        if (d % 2 == 0 && d > 2) least = fmin(least, D + c * rest_upper(O, A, r, d, grown));
+        D += c * O->box[d];
+    }
+    return least < 1 ? least / (1 - least) * SLACK : HUGE_VAL;
 }

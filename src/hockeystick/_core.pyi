@@ -324,7 +324,19 @@ def saddle_moments_upper(
     m: _Vector, q: _Vector, k: _Vector, add: int, have_eps: int, value: float, work: _Vector
 ) -> tuple[int, float, float]: ...
 def saddle_delta_upper(
-    m: _Vector, q: _Vector, k: _Vector, add: int, eps: float, enough: float, n_threads: int, work: _Vector
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    eps: float,
+    enough: float,
+    n_threads: int,
+    work: _Vector,
+    fits: NDArray[np.float64] | None = None,
+    ruled: int = 0,
+    light: int = 0,
+    outline: NDArray[np.float64] | None = None,
+    light_outline: int = 0,
 ) -> tuple[int, float]: ...
 def saddle_atoms(
     first: NDArray[np.int64],

@@ -229,6 +229,53 @@ static void nodes(box *B, int small)
     free(fits.fit);
 }
 
+typedef struct
+{ /* of a run at a tilt: its K, K', K'', sum k E x^4, sum k (E x^3 + 2 B E x^2), and what they are off by */
+    double K, mean, var, fourth, side;
+    double K_err, mean_err, var_err;
+} near_sums;
+
+static int sum_near(const hs_contour *C, int b, const double *m, const double *q, const double *k, double t,
+                    near_sums *sum)
+{
+    hs_lent lent = {work_steps, hs_contour_work(STEPS, 1, HS_OUTER_MAX), 1, NULL};
+    int i;
+    memset(sum, 0, sizeof *sum);
+    for (i = 0; i < b; i++) {
+        double o[14], one = 1, sign = C->run.add ? -1 : 1;
+        hs_run run = {.b = 1, .add = C->run.add, .m = m + i, .q = q + i, .k = &one};
+        if (hs_saddle_cumulants(&run, t, &lent, o)) return 0;
+        sum->K += k[i] * o[0];
+        sum->mean += k[i] * o[2];
+        sum->var += k[i] * o[3];
+        sum->fourth += k[i] * (o[5] + 3 * o[3] * o[3]);
+        sum->side += k[i] * (sign * o[4] + 2 * (sign * o[2] - log1p(-q[i])) * o[3]);
+        sum->K_err += k[i] * (o[1] + o[13]);
+        sum->mean_err += k[i] * o[10];
+        sum->var_err += k[i] * o[11];
+    }
+    return 1;
+}
+
+/* What hs_fit_near claims, near the tilt of the line and far from it [theory: compression.small-near]. */
+static void near(box *B, int small)
+{
+    double t;
+    near_sums P, Q;
+    hs_near N;
+    const hs_contour *C = &B->rule;
+    if (!any(B, small)) return;
+    t = C->c * log_between(0.2, 1.5);
+    if (hs_fit_near(B->fits, PARTS, C->run.add, t, work_rule, &N) || !(N.var < HUGE_VAL)) return;
+    if (!sum_near(C, STEPS, B->m, B->q, B->k, t, &P) || !sum_near(C, C->run.b, B->shift, B->rate, B->weight, t, &Q))
+        return;
+    term(small ? "orders-near-k" : "near-k", fabs(P.K - Q.K), N.K, P.K_err + Q.K_err);
+    term(small ? "orders-near-mean" : "near-mean", fabs(P.mean - Q.mean), N.mean, P.mean_err + Q.mean_err);
+    term(small ? "orders-near-var" : "near-var", fabs(P.var - Q.var), N.var, P.var_err + Q.var_err);
+    term(small ? "orders-near-fourth" : "near-fourth", fabs(P.fourth - Q.fourth), N.fourth, 1e-9 * P.fourth);
+    term(small ? "orders-near-side" : "near-side", fabs(P.side - Q.side), N.side, 1e-9 * P.side);
+}
+
 /* The line's value; with errors of the nodes beside the rule's, as large as claimed. */
 static void values(box *B, int what, int small)
 {
@@ -271,6 +318,7 @@ int main(int argc, char **argv)
     for (i = 0; i < cases(4000); i++) {
         nodes(B, i % 2);
         values(B, i / 2 % 2, i % 2);
+        if (i % 4 < 2) near(B, i % 2);
     }
     free(work_steps);
     free(work_rule);
@@ -282,6 +330,16 @@ int main(int argc, char **argv)
     median("fit-far", 40, 60000, 400);
     median("fit-value", 100, 2500, 150);
     median("fit-inner", 20, 1.1, 1.01);
+    median("near-k", 100, 300, 25);
+    median("near-mean", 100, 1000, 60);
+    median("near-var", 100, 4000, 200);
+    median("near-fourth", 80, 2e6, 10000);
+    median("near-side", 80, 40000, 2000);
+    median("orders-near-k", 150, 100, 10);
+    median("orders-near-mean", 150, 200, 25);
+    median("orders-near-var", 150, 600, 60);
+    median("orders-near-fourth", 150, 4e6, 100000);
+    median("orders-near-side", 120, 80000, 3000);
     median("orders-k", 500, 60, 10);
     median("orders-aliases", 4, 20, 10);
     median("orders-nodes", 2500, 150, 25);

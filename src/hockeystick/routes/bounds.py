@@ -108,13 +108,10 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
         return False
     if question.gaussian:
         for ruled in question.rules:
-            upper = chernoff_of(ruled, add, eps)[0]
-            if upper < math.inf or not ruled.wide:
-                return upper <= log_delta
-        m, q, k = question.steps
-        work = scratch.borrow(question.n_threads * _core.saddle_work())
-        status, upper = _core.saddle_delta_upper(m, q, k, add, eps, log_delta, question.n_threads, work)
-        scratch.give_back(work)
+            status, upper = _saddle_upper(ruled.steps, add, eps, log_delta, 1, **ruled.options)
+            if status == _core.OK or not ruled.wide:
+                return status == _core.OK and upper <= log_delta
+        status, upper = _saddle_upper(question.steps, add, eps, log_delta, question.n_threads)
         return status == _core.OK and upper <= log_delta
     if eps >= 0 and _variation_upper(question, add) * UP <= exp_lower(log_delta):
         return True
@@ -125,6 +122,12 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
     if paired is None:
         return general.below(question, add, eps, log_delta)
     return certainly_below(paired, add, eps, log_delta)
+
+
+def _saddle_upper(steps, add: int, eps: float, log_delta: float, n_threads: int, **options) -> tuple[int, float]:
+    """(status, an upper end of log delta(eps)), which may be any below log_delta."""
+    asked = *steps, add, eps, log_delta, n_threads
+    return scratch.lend(n_threads * _core.saddle_work(), _core.saddle_delta_upper, *asked, **options)
 
 
 def chernoff_of(ruled, add: int, eps: float) -> tuple[float, float]:

@@ -80,7 +80,7 @@ class Question:
 
     @property
     def narrower_rules(self):
-        """Those of them that know derivatives in the tilt, and are as good as any."""
+        """Those of them whose rows all count in a tail, and that are as good as any."""
         return self._rules(False)
 
     def _rules(self, widest: bool):
