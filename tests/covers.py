@@ -170,12 +170,20 @@ SCOPE: dict = {}
 def scope(hs) -> None:
     import numpy as np
 
-    from hockeystick import _core
-    from hockeystick.routes import contour, few, jumps
-    from hockeystick.what.pair import gaussian_steps
+    from hockeystick import _core, scratch
+    from hockeystick.grid import convolve
+    from hockeystick.individual import epsilons, renyi
+    from hockeystick.routes import bounds, contour, few, jumps, mixed
+    from hockeystick.routes import kept as lines
+    from hockeystick.what import allocation, pair
+    from hockeystick.what import allocation_density as density
 
     def one(x, *names):
         return {name.rpartition(".")[2]: float(x[i]) for i, name in enumerate(names)}
+
+    def expanded(m, q, k, at):
+        """One rare large loss by its expansion, without a line."""
+        return scratch.lend(_core.jumps_work(), _core.jumps_delta, m, q, k, at, *jumps._rule()).point("jumps")
 
     def kept(mechanism, steps, at, what="epsilon"):
         """The answer of an accountant that keeps a line, after a few more steps."""
@@ -185,10 +193,42 @@ def scope(hs) -> None:
         accountant.step(mechanism, 5)
         return getattr(accountant, what)(at)
 
+    def asked(last, at, what="epsilon"):
+        """The last answer of an accountant with a hundred distinct steps, asked three times, some steps between."""
+        accountant = hs.Accountant()
+        for sigma in np.linspace(1, 2, 100):
+            accountant.step(SCOPE["S"](float(sigma), 0.02), 5)
+        for step in [hs.gaussian(40.0), SCOPE["S"](1.5, 0.03), last]:
+            getattr(accountant, what)(at)
+            accountant.step(step, 5)
+        return getattr(accountant, what)(at)
+
+    def charged(norms):
+        """What is left to records that were charged, each with a minus, and what was spent."""
+        records = hs.IndividualGDPFilter(len(norms), budget_mu=1.0)
+        records.charge(np.array(norms), sigma=1.3)
+        return {f"left{i}": -x for i, x in enumerate(records.left_mu_lower())} | {"upper": records.spent_mu_upper()[0]}
+
+    epoch = allocation.allocation_loss(0.5, 3)
+
+    def tail(at):
+        """The tail of an epoch's loss, and its error."""
+        found = epoch.tails(np.array([at]))
+        return {"upper": float(found.y_above[0] * (1 + found.rel[0]) + found.absolute)}
+
+    def points(m, t, *window):
+        """Points of the density of an epoch: their mass, and its error."""
+        found = density.points(m, t, *window)
+        num = np.exp(found.log_num)
+        return {"upper": float((num * (1 + found.error)).sum()), "the error": float((num * found.error).sum())}
+
     SCOPE.update(hs=hs, np=np, math=math, _core=_core, jumps=jumps, contour=contour, few=few)
-    SCOPE.update(steps=gaussian_steps, one=one, kept=kept)
+    SCOPE.update(asked=asked, charged=charged, tail=tail, points=points, expanded=expanded, lines=lines)
+    SCOPE.update(bounds=bounds, mixed=mixed, pair=pair, renyi=renyi, epsilons=epsilons, convolve=convolve)
+    SCOPE.update(steps=pair.gaussian_steps, one=one, kept=kept)
     SCOPE["S"] = lambda sigma, q: hs.poisson_subsampled(hs.gaussian(sigma), q)
     SCOPE["P"] = hs.poisson_subsampled
+    SCOPE["norm"] = np.vectorize(lambda x, mu: 0.5 * math.erfc((mu - x) / math.sqrt(2)))
 
 
 # Looking for operations
@@ -209,6 +249,11 @@ class Left(NamedTuple):
     where: str = ""
     takes: float = 0.0
     late: int = 0
+
+    @property
+    def looked(self) -> int:
+        """In how many queries its shares were measured: where time runs short, constants with few come first."""
+        return self.reached - self.late
 
     @property
     def reason(self) -> str:
@@ -243,7 +288,7 @@ class Search:
         clean, operations, constants = self.lab.reached(text)
         self.clean[name] = clean, operations
         until = time.monotonic() + each
-        constants = [at for at in constants if at in wanted]
+        constants = sorted((at for at in constants if at in wanted), key=lambda at: self.left[at].looked)
         for at in constants:
             late = time.monotonic() > until
             self.left[at] = self.left[at].joined(Left(1, late=int(late)))

@@ -86,7 +86,7 @@ int hs_poisson_place(double q, int64_t n, const double *s, double *g, int64_t *f
         double turn = fmax(1 - (1 - q) * exp(-s[i]), 0) + 4 * HS_U, at, z;
         if (s[i] > -1) {
             z = expm1(s[i]) / q;
-            if (z < 1e300) at = log1p(z > -1 + HS_U ? z : -1 + HS_U);
+            if (z < 1e300) at = log1p(fmax(z, -1 + 0.5 * DBL_EPSILON));
             else
                 at = (s[i] > 40 ? s[i] : log(expm1(s[i]))) -
                      log(q); /* at > 690, and neither term is beyond 745 where s < 40 */

@@ -398,7 +398,8 @@ static void counts_rows(jump_counts *A)
     F->b = row + F->N + 1;
 }
 
-/* K of all numbers of jumps at a tilt, at most. */
+/* K of all numbers of jumps at a tilt t >= 0, at most: log(1 + x), x = B - 1 + G >= 0 but for what lies above x_b, the
+ * summands known to 1e-12 of themselves, which |log B| and log(1 + x) together are as large as. */
 static int counts_upper(const jump_counts *A, double t, double *K)
 {
     hs_bulk_tilted T;
@@ -408,9 +409,8 @@ static int counts_upper(const jump_counts *A, double t, double *K)
     g = hs_bulk_cell_at(&A->G, t, &err);
     if (!(err < 0.1)) return HS_OUT_OF_RANGE;
     g += err;
-    if (g < 600) *K = A->J.k * log1p(expm1(T.log_b + T.err) * (1 + 8 * HS_U) + exp(g) * (1 + 1e-13));
-    else *K = A->J.k * hs_log_add(T.log_b + T.err, g) * (1 + 8 * HS_U);
-    *K += 8 * HS_U * (fabs(*K) + A->J.k * fabs(T.log_b));
+    *K = A->J.k * (g < 600 ? log1p(expm1(T.log_b + T.err) + exp(g)) : hs_log_add(T.log_b + T.err, g));
+    *K += SLACK * (fabs(*K) + A->J.k * fabs(T.log_b));
     return HS_OK;
 }
 

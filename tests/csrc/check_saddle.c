@@ -1,4 +1,5 @@
-/* check_saddle.c - the saddle-point kernels over a grid of settings: a status, or ends in order around the estimate. */
+/* check_saddle.c - the saddle-point kernels over a grid of settings: a status, or ends in order around the
+ * estimate; with HS_FEW two places in five of each. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "clt/saddlepoint.h"
@@ -17,7 +18,7 @@ static void gaussian(double *work)
     static const double M[] = {1e-6, 0.01, 0.3, 1, 3, 20}, Q[] = {1e-9, 1e-3, 0.1, 0.9, 1}, K[] = {1, 1000, 1e9};
     static const double EPS[] = {-3, 1e-6, 0.3, 5, 200}, LOG[] = {-0.01, -2, -12, -200, -3000};
     unsigned i, j, l, n;
-    int add, st;
+    int add, st, few = getenv("HS_FEW") && atoi(getenv("HS_FEW")) > 1;
     hs_saddle s;
     double upper, tilt;
     const hs_lent lent = {work, hs_saddle_work(), 1, NULL};
@@ -27,6 +28,7 @@ static void gaussian(double *work)
                 for (add = 0; add < 2; add++)
                     for (n = 0; n < 5; n++) {
                         double m = M[i], q = Q[j], k = K[l];
+                        if (few && (i + j + l + n) % 5 > 1) continue;
                         const hs_run run = {.b = 1, .add = add, .m = &m, .q = &q, .k = &k};
                         st = hs_saddle_delta(&run, EPS[n], (int)(n % 7), &lent, &s);
                         check(st || (s.lower <= s.log_estimate && s.log_estimate <= s.upper && s.upper <= 0), "delta",

@@ -80,7 +80,7 @@ static void transforms(void)
 }
 
 /* Roots and points of a run of pairs, plain and sampled steps: points at the ends of a root are on either side of
- * the target. */
+ * the target. With HS_FEW one run in five, of every rate, shift and count. */
 static void contours(void)
 {
     static const double q[] = {1e-6, 0.01, 0.3, 0.97}, m[] = {0.05, 0.9, 3}, k[] = {1, 40, 3000};
@@ -88,11 +88,12 @@ static void contours(void)
     double upper, found;
     hs_crossing e;
     long n = hs_contour_work(3, 1, HS_OUTER_MAX);
-    for (int i = 0; i < 4 * 3 * 3 * 4; i++) {
+    int step = getenv("HS_FEW") && atoi(getenv("HS_FEW")) > 1 ? 5 : 1;
+    for (int i = 0; i < 4 * 3 * 3 * 4; i += step) {
         hs_pair pair[3] = {{0}};
         hs_contour C = {0};
         hs_point p;
-        double *work = malloc(sizeof(double) * (size_t)n), target = -8 - i % 5 * 9;
+        double *work = malloc(sizeof(double) * (size_t)n), target = -8 - i / step % 5 * 9;
         int b = 1 + i % 3, st;
         pair[0].branches = 2;
         pair[0].q_err = 1;
@@ -134,22 +135,45 @@ static void contours(void)
     }
 }
 
-/* phi(y) - 1 at tilt c, on the real line: a mesh h for y max(up, down) h <= 4. */
-static void phi_on_the_line(const hs_pair *pair, double c, double y, double h, long double *re, long double *im)
+/* Masses p and losses L of a pair at tilt c, on the real line: a mesh h for y max(up, down) h <= 4. */
+typedef struct {
+    int n;
+    long double p[2 * 5201], loss[2 * 5201], sum;
+} the_line;
+
+static void line_of(const hs_pair *pair, double c, double h, the_line *T)
 {
-    long double sum = 0, a = 0, b = 0;
-    for (int r = 0; r < pair->branches; r++)
-        for (int j = -2600; j <= 2600; j++) {
+    long double top = 0;
+    int i, j, n, r;
+    for (T->n = r = 0; r < pair->branches; r++)
+        for (j = -2600; j <= 2600; j++) {
             long double g = j * (long double)h, q = pair->q[r], up = pair->up[r], down = pair->down[r];
             long double l1 = log1pl(q * expm1l(up * g - up * up / 2)),
                         l2 = log1pl(q * expm1l(-down * g - down * down / 2));
-            long double p = pair->w[r] * expl((1 + c) * l1 - c * l2 - g * g / 2), x = y * (l1 - l2), half = sinl(x / 2);
-            sum += p;
-            a -= 2 * p * half * half;
-            b += p * sinl(x);
+            T->loss[T->n] = l1 - l2;
+            T->p[T->n] = pair->w[r] * expl((1 + c) * l1 - c * l2 - g * g / 2);
+            top = fmaxl(top, T->p[T->n++]);
         }
-    *re = a / sum;
-    *im = b / sum;
+    for (T->sum = 0, i = n = 0; i < T->n; i++) {
+        if (T->p[i] < 1e-26L * top) continue;
+        T->p[n] = T->p[i];
+        T->loss[n] = T->loss[i];
+        T->sum += T->p[n++];
+    }
+    T->n = n;
+}
+
+/* phi(y) - 1. */
+static void phi_on_the_line(const the_line *T, double y, long double *re, long double *im)
+{
+    long double a = 0, b = 0;
+    for (int i = 0; i < T->n; i++) {
+        long double half = sinl(y * T->loss[i] / 2);
+        a -= 2 * T->p[i] * half * half;
+        b += T->p[i] * sinl(y * T->loss[i]);
+    }
+    *re = a / T->sum;
+    *im = b / T->sum;
 }
 
 static void shifted_paths(void)
@@ -159,6 +183,7 @@ static void shifted_paths(void)
     enum { N = 1000 };
     double *zr = malloc(sizeof(double) * (N + 1)), *zi = malloc(sizeof(double) * (N + 1)),
            *work = malloc(sizeof(double) * (size_t)hs_two_work());
+    the_line *line = malloc(sizeof *line);
     for (int i = 0; i < 4 * 4 * 3 * 2; i++) { /* the largest shift: losses beyond e^300 */
         double mm = m[i / 4 % 4], c = tilt[i / 16 % 3], step = mm > 3 ? 1e-3 : dy[i / 48], est[3];
         double h[2], c1, c2, slope;
@@ -179,10 +204,11 @@ static void shifted_paths(void)
         expect(slope <= 20 * (c1 + c2 * (224 + 64)), "slope against that of the real line", slope, c1 + c2 * (224 + 64),
                i);
         expect(P.quad <= 40 * exp(-40), "what does not round", P.quad, exp(-40), i);
+        line_of(&pair, c, mm > 3 ? 0.04 : 0.015, line);
         for (int n = 1; n <= N; n = 3 * n + n % 7) {
             long double a, b;
             double off, bound = n * step * slope + P.quad;
-            phi_on_the_line(&pair, c, n * step, mm > 3 ? 0.04 : 0.015, &a, &b);
+            phi_on_the_line(line, n * step, &a, &b);
             off = (double)hypotl(zr[n] - a, zi[n] - b);
             expect(off <= bound, "shifted node", off, bound, n * 1000 + i);
         }
@@ -190,6 +216,7 @@ static void shifted_paths(void)
     free(zr);
     free(zi);
     free(work);
+    free(line);
 }
 
 /* A plain step in both directions: ADD has the pair turned, and the conjugate of its phi. */
@@ -199,6 +226,7 @@ static void shifted_paths_of_a_plain_step(void)
     enum { N = 1000 };
     double *zr = malloc(sizeof(double) * (N + 1)), *zi = malloc(sizeof(double) * (N + 1)),
            *work = malloc(sizeof(double) * (size_t)hs_two_work());
+    the_line *line = malloc(sizeof *line);
     for (int i = 0; i < 4 * 3 * 3 * 2 * 2; i++) {
         int add = i / 72;
         double mm = m[i / 4 % 3], qq = q[i % 4], c = tilt[i / 12 % 3];
@@ -221,10 +249,11 @@ static void shifted_paths_of_a_plain_step(void)
         expect(slope <= 20 * fmax(1, pow(cos(0.76), a)) * (c1 + c2 * (224 + 64)),
                "slope of a plain step against that of the real line", slope, c1 + c2 * (224 + 64), i);
         expect(P.quad <= 40 * exp(-40), "what does not round in a plain step", P.quad, exp(-40), i);
+        line_of(&pair, c, 0.015, line);
         for (int n = 1; n <= N; n = 3 * n + n % 7) {
             long double re, im;
             double off, bound = n * step * slope + P.quad;
-            phi_on_the_line(&pair, c, n * step, 0.015, &re, &im);
+            phi_on_the_line(line, n * step, &re, &im);
             off = (double)hypotl(zr[n] - re, (add ? -zi[n] : zi[n]) - im);
             expect(off <= bound, "shifted node of a plain step", off, bound, n * 1000 + i);
         }
@@ -232,6 +261,7 @@ static void shifted_paths_of_a_plain_step(void)
     free(zr);
     free(zi);
     free(work);
+    free(line);
 }
 
 int main(void)
