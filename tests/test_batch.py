@@ -1,6 +1,7 @@
 """Batches: entry by entry the single query, for every shape, order and number of threads."""
 
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -174,3 +175,14 @@ def test_bad_input(change, word):
 def test_bad_eps(eps):
     with pytest.raises(hs.DomainError, match="eps"):
         hs.delta_batch(1.0, 0.1, 10, eps)
+
+
+def test_one_thread_is_the_caller(monkeypatch):
+    """No other thread is started for one: a signal that comes while one starts could leave it waiting for ever."""
+
+    def start(*_):
+        raise AssertionError("a thread was started")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    bound = hs.epsilon_batch([0.02, 1.0], [0.01, 0.5], [3, 2], [1e-30, 1e-5])  # asked one by one
+    assert (bound.lower <= bound.upper).all()
