@@ -12,7 +12,7 @@ import pytest
 import hockeystick as hs
 from hockeystick import _core, scratch
 from hockeystick.routes import single
-from hockeystick.what import allocation
+from hockeystick.what import allocation, allocation_density
 from hockeystick.what.pair import step_loss
 
 ANCHORS = [
@@ -20,6 +20,8 @@ ANCHORS = [
     (1.0, 100, 10, 1e-5, 1.54772729664, 1.70149843583),
     (2.0, 100, 10, 1e-5, 0.59944923093, 0.60309644510),
 ]
+
+SIDES = ("add", "remove")
 
 
 @pytest.mark.parametrize("sigma, t, epochs, delta, add, remove", ANCHORS)
@@ -132,18 +134,35 @@ def test_distance(sigma, t):
     assert math.exp(at.upper) <= loss.distance_upper <= max(2 * math.exp(at.lower), 1.0)
 
 
-def test_tables_serve_other_tilts_and_threads():
-    """Answers from tables that other questions left are those of a fresh run."""
-    run = hs.random_allocation(hs.gaussian(1.1), 60) * 4
-    deltas = (1e-3, 1e-5, 1e-6, 1e-9)
-    scratch._tables.clear()
-    kept = [hs.epsilon(run, d) for d in deltas]
-    with ThreadPoolExecutor(2) as pool:
-        kept += pool.map(lambda d: hs.epsilon(run, d), deltas)
-    for d, b in zip(2 * deltas, kept, strict=True):
+@pytest.mark.parametrize(("sigma", "t", "epochs"), [(1.1, 60, 4), (1.0, 100, 1), (0.8, 7, 1), (3.0, 900, 3)])
+def test_answers_do_not_depend_on_what_was_asked_before(sigma, t, epochs):
+    """Tables, and points of the density, that other questions or threads left, give every digit of a fresh run."""
+    step = hs.random_allocation(hs.gaussian(sigma), t)
+    asks = [
+        (f, d, at)
+        for f, ats in ((hs.epsilon, (1e-3, 1e-5, 1e-9)), (hs.delta, (0.05, 0.15)))
+        for at in ats
+        for d in SIDES
+    ]
+
+    def answer(run, question):
+        function, direction, at = question
+        b = function(run, at, direction=direction)
+        return b.lower, b.estimate, b.upper
+
+    fresh = []
+    for ask in asks:
         scratch._tables.clear()
-        fresh = hs.epsilon(run, d)
-        assert max(b.lower, fresh.lower) <= min(b.upper, fresh.upper) and b.upper - b.lower < 1e-9
+        allocation_density._law.cache_clear()
+        allocation_density.points.cache_clear()
+        fresh.append(answer(step * epochs, ask))
+    kept = step * epochs
+    for ask in asks:
+        answer(kept, ask)
+        answer(step * (epochs + 1), ask)
+    with ThreadPoolExecutor(2) as pool:
+        again = [*[answer(kept, ask) for ask in asks], *pool.map(lambda ask: answer(kept, ask), asks)]
+    assert again == 2 * fresh
 
 
 def test_tails_are_those_of_samples():

@@ -32,7 +32,7 @@
 #ifndef NEAR
 #define NEAR 22.0 /* the same where a contour is placed */
 #endif
-enum { LANES = 16 }; /* of which the nodes of a line are a multiple */
+enum { LANES = 16, BLOCKS = 64 }; /* nodes of a line are a multiple of LANES; blocks whose phases are made together */
 
 /* e^{dx} of a line's nodes, the parts of their weights, and the sums of the head: `change` is lam - from. e^{dx} is
  * that of the first node of a block times that of a place in it. */
@@ -82,27 +82,56 @@ static int line_at_tilt(hs_allocation *A, int i)
     return HS_OK;
 }
 
-/* sum g e^{iyx} over the nodes of a line: in every lane over the first nodes of blocks, then over lanes. */
-HS_CLONES static void phases(const double *restrict gr, const double *restrict gi, int64_t count, double x0,
-                             double step, double *re, double *im)
+/* cos and sin of x0 + j step, j = 0, 1, .. below count. */
+HS_CLONES static void turns_of(double x0, double step, int count, double *restrict co, double *restrict si)
 {
-    double a[LANES] = {0}, b[LANES] = {0}, sr = 0, si = 0, c, s;
-    int64_t j;
-    int i;
-    for (j = 0; j < count; j += LANES) {
-        hs_cis(x0 + (double)j * step, &c, &s);
+    int j;
+    for (j = 0; j < count; j++) {
+        double c, s;
+        hs_cis(x0 + j * step, &c, &s);
+        co[j] = c;
+        si[j] = s;
+    }
+}
+
+/* Adds to re, im in every lane the nodes of `blocks` blocks, turned by the phase of their block. */
+HS_CLONES static void turn_blocks(const double *restrict gr, const double *restrict gi, int blocks,
+                                  const double *restrict co, const double *restrict si, double *restrict re,
+                                  double *restrict im)
+{
+    double a[LANES], b[LANES];
+    int i, k;
+    for (i = 0; i < LANES; i++) a[i] = b[i] = 0;
+    for (k = 0; k < blocks; k++) {
+        const double c = co[k], s = si[k];
         for (i = 0; i < LANES; i++) {
-            a[i] += gr[j + i] * c - gi[j + i] * s;
-            b[i] += gr[j + i] * s + gi[j + i] * c;
+            const double r = gr[k * LANES + i], m = gi[k * LANES + i];
+            a[i] += r * c - m * s;
+            b[i] += r * s + m * c;
         }
     }
     for (i = 0; i < LANES; i++) {
-        hs_cis(i * step, &c, &s);
-        sr += a[i] * c - b[i] * s;
-        si += a[i] * s + b[i] * c;
+        re[i] += a[i];
+        im[i] += b[i];
     }
-    *re = sr;
-    *im = si;
+}
+
+/* sum g e^{iyx} over the nodes of a line: in every lane over the first nodes of blocks, then over lanes. */
+static void phases(const double *gr, const double *gi, int64_t count, double x0, double step, double *re, double *im)
+{
+    double a[LANES] = {0}, b[LANES] = {0}, co[BLOCKS], si[BLOCKS];
+    int64_t j;
+    int i;
+    for (j = 0; j < count; j += BLOCKS * LANES) {
+        int blocks = (int)(count - j < BLOCKS * LANES ? (count - j) / LANES : BLOCKS);
+        turns_of(x0 + (double)j * step, LANES * step, blocks, co, si);
+        turn_blocks(gr + j, gi + j, blocks, co, si, a, b);
+    }
+    turns_of(0, step, LANES, co, si);
+    for (*re = *im = 0, i = 0; i < LANES; i++) {
+        *re += a[i] * co[i] - b[i] * si[i];
+        *im += a[i] * si[i] + b[i] * co[i];
+    }
 }
 
 /* F(-c-iy)/F(-c) within err, for y >= 0. */
@@ -222,39 +251,86 @@ int64_t hs_allocation_work(void)
            HS_ALLOCATION_WEIGHTS + HS_ALLOCATION_SCRATCH;
 }
 
-/* Whether the table, of which nothing but zeros may be known, is that of frequencies up to y at c, or could not be
- * made there. */
-static int serves(const hs_allocation *A, double m, double t, double c, double y, double depth)
+/* What a table is of: two tables of one key are the same. */
+typedef struct {
+    double m, t, centre, part;
+    double y_max, depth;
+} key_of_table;
+
+static int same_key(const hs_allocation *A, const key_of_table *k)
 {
-    return A->m == m && A->t == t && A->lam_lo <= A->n + c && A->n + c <= A->lam_hi && y <= A->y_max &&
-           depth <= A->depth;
+    return A->m == k->m && A->t == k->t && A->centre == k->centre && A->part == k->part && A->y_max == k->y_max &&
+           A->depth == k->depth;
 }
 
-/* F(-c) by one of the tables of the real line, or a new one in place of that which was not used for longest. */
+/* Tables are made at tilts of a grid, whose step is a power of 2 near what they reach: which one serves c, and so every
+ * answer, is the same whatever was asked before. */
+static double centre_of(const key_of_table *k, double c)
+{
+    double wide, step;
+    int e;
+    hs_allocation_range(k->m, k->t, c, k->y_max, k->part, &wide);
+    frexp(1.4 * wide, &e);
+    step = ldexp(0.5, e);
+    return step * floor(c / step + 0.5);
+}
+
+/* The table of a key among `count`, made in place of that which was not used for longest where there is none. */
+static hs_allocation *table_of(hs_allocation *A, int count, const key_of_table *k, int64_t room)
+{
+    hs_allocation *found = A;
+    int i, last = 0;
+    for (i = 0; i < count; i++) {
+        last = A[i].used > last ? A[i].used : last;
+        if (A[i].used < found->used) found = &A[i];
+    }
+    for (i = 0; i < count; i++)
+        if (same_key(&A[i], k)) found = &A[i];
+    found->used = last + 1;
+    if (same_key(found, k)) return found;
+    found->m = k->m;
+    found->t = k->t;
+    found->centre = k->centre;
+    found->part = k->part;
+    found->y_max = k->y_max;
+    found->depth = k->depth;
+    hs_allocation_table(found, room);
+    return found;
+}
+
+/* The table that holds c, turned to c: with all tilts that are within reach, or a tenth of them, which reaches
+ * further. */
+static int turned_table(hs_allocation *A, int count, key_of_table k, double c, int64_t room, hs_allocation **found)
+{
+    static const double parts[2] = {1, 0.1};
+    double wide;
+    int i, n;
+    for (i = 0; i < 2; i++) {
+        k.part = parts[i];
+        n = hs_allocation_range(k.m, k.t, c, k.y_max, k.part, &wide);
+        if (!(n + c > 0.5)) return HS_OUT_OF_RANGE;
+        k.centre = centre_of(&k, c);
+        n = hs_allocation_range(k.m, k.t, k.centre, k.y_max, k.part, &wide);
+        if (!(fabs((n + c) - (n + k.centre)) <= wide)) continue;
+        *found = table_of(A, count, &k, room);
+        if ((*found)->lines) return hs_allocation_turn(*found, c);
+    }
+    return HS_TOO_MANY_NODES;
+}
+
+/* F(-c) by a table of the real line. */
 static int real_at(layout o, double m, double t, double c, double depth, hs_allocation **found)
 {
-    hs_allocation *A = o.real;
-    int i, last = 0, st;
-    for (i = 0; i < HS_ALLOCATION_REAL; i++) {
-        last = o.real[i].used > last ? o.real[i].used : last;
-        if (o.real[i].used < A->used) A = &o.real[i];
-    }
-    for (i = 0; i < HS_ALLOCATION_REAL; i++)
-        if (serves(&o.real[i], m, t, c, 0, depth)) A = &o.real[i];
-    A->used = last + 1;
-    *found = A;
-    if (!serves(A, m, t, c, 0, depth) && (st = hs_allocation_table(A, m, t, c, 0, depth, HS_ALLOCATION_FEW))) return st;
-    return A->lines ? hs_allocation_turn(A, c) : HS_TOO_MANY_NODES;
+    const key_of_table k = {m, t, 0, 0, 0, depth};
+    return turned_table(o.real, HS_ALLOCATION_REAL, k, c, HS_ALLOCATION_FEW, found);
 }
 
-/* Lines for frequencies up to y at c. */
-static int tilted_at(layout o, double m, double t, double c, double y)
+/* Lines for frequencies up to y at c: up to the next root of a root of 2, for the same reason. */
+static int tilted_at(layout o, double m, double t, double c, double y, hs_allocation **found)
 {
-    hs_allocation *A = o.tilted;
-    int st;
-    if (!serves(A, m, t, c, y, DEPTH) && (st = hs_allocation_table(A, m, t, c, y, DEPTH, HS_ALLOCATION_ROOM)))
-        return st;
-    return A->lines ? hs_allocation_turn(A, c) : HS_TOO_MANY_NODES;
+    const double reach = sqrt(2 * t * DEPTH) / m;
+    const key_of_table k = {m, t, 0, 0, reach * exp2(0.25 * ceil(4 * log2(y / reach))) * (1 + 1e-9), DEPTH};
+    return turned_table(o.tilted, 1, k, c, HS_ALLOCATION_ROOM, found);
 }
 
 static double at_tilt(const hs_law *w, double t) { return w->add ? 1 + t : -t; }
@@ -279,12 +355,10 @@ void hs_allocation_estimate(const hs_law *w, double t, hs_law_value *out)
         values_of(w, A, out);
 }
 
-/* The same, and to DEPTH nats at the tilt of the lines. */
+/* The same, and to DEPTH nats at the tilt of the lines, once there are some. */
 void hs_allocation_cgf(const hs_law *w, double t, hs_law_value *out)
 {
-    const hs_allocation *A = parts(w->allocation).tilted;
-    double c = at_tilt(w, t);
-    if (A->lines && A->c == c && serves(A, w->m, w->q, c, 0, DEPTH)) values_of(w, A, out);
+    if (w->var_upper > 0 && w->c == t) values_of(w, parts(w->allocation).tilted, out);
     else hs_allocation_estimate(w, t, out);
 }
 
@@ -309,14 +383,18 @@ static double variance_upper(const hs_law *w, double c, const hs_law_value *at)
 int hs_allocation_tilt(hs_law *w, double c, double T0)
 {
     double a = sqrt(w->q) / w->m, y_max = a * sqrt(2 * fmin((T0 + 8) / w->k, DEPTH));
+    hs_allocation *lines;
     hs_law_value at;
+    double var_upper;
     int st;
+    w->var_upper = 0;
     hs_allocation_estimate(w, c, &at);
     if (!(at.err < 0.1 && at.var > 0)) return HS_TOO_WIDE;
-    w->var_upper = variance_upper(w, c, &at);
-    if (!(w->var_upper < HUGE_VAL)) return HS_TOO_WIDE;
-    if ((st = tilted_at(parts(w->allocation), w->m, w->q, at_tilt(w, c), y_max))) return st;
-    hs_allocation_cgf(w, c, &at); /* of the lines now */
+    var_upper = variance_upper(w, c, &at);
+    if (!(var_upper < HUGE_VAL)) return HS_TOO_WIDE;
+    if ((st = tilted_at(parts(w->allocation), w->m, w->q, at_tilt(w, c), y_max, &lines))) return st;
+    values_of(w, lines, &at);
+    w->var_upper = var_upper;
     w->c = c;
     w->log_m = at.K;
     w->err = at.err;
@@ -369,7 +447,7 @@ void hs_allocation_nodes(const hs_law *w, double dy, int64_t n0, int count, doub
 int hs_allocation_line(double m, double t, double c, int64_t n, const double *y, double *work, double *out)
 {
     layout o = parts(work);
-    hs_allocation *A = o.tilted;
+    hs_allocation *A = NULL;
     double y_max = 0, *re = out + 2, *im = re + n, *err = im + n;
     int64_t j;
     int st;
@@ -378,7 +456,7 @@ int hs_allocation_line(double m, double t, double c, int64_t n, const double *y,
         y_max = fmax(y_max, y[j]);
     }
     if (!(m > 0 && t >= 2)) return HS_BAD_ARGUMENT;
-    st = y_max > 0 ? tilted_at(o, m, t, c, y_max) : real_at(o, m, t, c, DEPTH, &A);
+    st = y_max > 0 ? tilted_at(o, m, t, c, y_max, &A) : real_at(o, m, t, c, DEPTH, &A);
     if (st) return st;
     out[0] = A->log_f;
     out[1] = A->d_f;

@@ -11,12 +11,13 @@
 #define HS_ALLOCATION_ROOM 240000    /* doubles of a table of all lines, */
 #define HS_ALLOCATION_WEIGHTS 160000 /* of its weights at one tilt, */
 #define HS_ALLOCATION_FEW 6000       /* of a table of one line, */
-#define HS_ALLOCATION_REAL 8         /* of which so many are kept, */
+#define HS_ALLOCATION_REAL 24        /* of which so many are kept, */
 #define HS_ALLOCATION_SCRATCH 200000 /* and of the rule in the normal variable */
 
 /* H on rotated lines, and F(-c-iy)/F(-c) by its sums at one tilt. */
 typedef struct {
     double m, t, depth;                                           /* depth: nats that quadratures reach down to */
+    double centre, part;                                          /* the tilt that it was made at, see find */
     double from, lam_lo, lam_hi;                                  /* made at lam = from; serves lam_lo to lam_hi */
     double w0, h, a, y_max;                                       /* w = w0 + x + i th; a = sqrt(t)/m */
     double log_top, x_end, log_end, fall;                         /* bounds of H on the real line, see find_ends */
@@ -37,7 +38,8 @@ enum { HS_LINE_TOP, HS_LINE_SIZE, HS_LINE_MOVED, HS_LINE_MISS, HS_LINE_ANGLE, HS
 enum { HS_LINE_HEAD = 8 };
 
 /* allocation_table.c */
-int hs_allocation_table(hs_allocation *A, double m, double t, double c, double y_max, double depth, int64_t room);
+int hs_allocation_range(double m, double t, double c, double y_max, double part, double *wide);
+int hs_allocation_table(hs_allocation *A, int64_t room);
 double hs_allocation_aliases_upper(const hs_allocation *A, double y, double th, double log_ratio);
 double hs_allocation_left_upper(const hs_allocation *A, double x, double log_cos);
 double hs_allocation_right_upper(const hs_allocation *A, double x, double log_cos);

@@ -179,13 +179,13 @@ HS_CLONES static void exponentials(const normal_rule *R, double w, double off, i
         b = b < 8e5 ? b : 8e5;
         E = hs_exp_m1(-at, &m1);
         hs_cis_m1(b, &c, &s);
-        d = E * (HS_U * (6 + 8 * (b < 3 ? b : 3) + 2 * b) +
-                 (z < 1e290 ? z : 1e290) * (off + 4 * HS_U * (p < 0 ? -p : p)) + lost);
+        d = E * (HS_U * (8 * (b < 3 ? b : 3) + 2 * b) + (z < 1e290 ? z : 1e290) * (off + 4 * HS_U * (p < 0 ? -p : p)) +
+                 lost);
         o[E_RE * size + i] = E * (1 + c);
         o[E_IM * size + i] = -s * E;
         o[E_LESS * size + i] = m1 + (c + m1 * c);
         o[E_SIZE * size + i] = E;
-        o[E_ERR * size + i] = d;
+        o[E_ERR * size + i] = d + 6 * HS_U * E;
         o[E_ERR_LESS * size + i] = d + HS_U * (8 * (m1 < 0 ? -m1 : m1) + 12 * (b < 3 ? b : 3));
     }
 }
@@ -442,7 +442,10 @@ static h_value h_at(const psi_block *P, const series *S, int i, double t, int n)
     }
     o.lr = X > -0.75 && X < 1 ? 0.5 * log1p(X) : log(mod);
     o.li = atan2(S->fi[i], S->fr[i]);
-    o.rel = T * (e0 / (mod - e0) + 10 * HS_U * (fabs(o.lr) + fabs(o.li)));
+    if (X > -0.75 && X < 1) /* x is known better than 1 + x, which the logarithm does not see */
+        o.rel = P->err[n + 2][i] / (mod - e0) + HS_U * (3 * fabs(x) + 2 * x * x + 2 * y * y) / (mod * mod);
+    else o.rel = e0 / (mod - e0);
+    o.rel = T * (o.rel + 10 * HS_U * (fabs(o.lr) + fabs(o.li)));
     o.lr *= T;
     o.li *= T;
     size = hypot(S->qr[i], S->qi[i]);
@@ -645,7 +648,7 @@ double hs_allocation_aliases_upper(const hs_allocation *A, double y, double th, 
     double q, sum;
     if (!(near > 0)) return HUGE_VAL;
     al = atan2(far, A->lam);
-    if (!(al > th)) return HUGE_VAL;
+    if (!(al > th)) al = 0.5 * (th + HS_PI / 2); /* every angle in between is valid */
     q = (al - th) * p;
     sum = exp(log_ratio - A->lam * log(cos(al)) - al * y - 0.5 * far * far / (A->a * A->a) - q) / -expm1(-q);
     al = atan2(near, A->lam);
@@ -672,36 +675,40 @@ static double worst_alias(hs_allocation *A, double y_max)
     return worst;
 }
 
-/* Order and range of tilts, `part` of the widest, centre, mesh, angles, and bounds of H. */
-static int place(hs_allocation *A, double m, double t, double c, double y_max, double depth, double part)
+/* The order of a table at the tilt c; it serves lam within `wide` of n + c, `part` of the widest range. */
+int hs_allocation_range(double m, double t, double c, double y_max, double part, double *wide)
+{
+    int n = order(m, t, c, y_max > 0 ? fmax(3, 1.5 * fmin(sqrt(t) / m, 40)) : 6);
+    double lam = n + c;
+    *wide = part * fmin(0.5 * lam, y_max > 0 ? fmax(1, 0.15 * lam) : fmax(3, 6 * sqrt(fmax(lam, 0))));
+    return n;
+}
+
+/* Order and range of tilts, mesh, angles, and bounds of H of the table of m, t, depth, y_max, centre and part. */
+static int place(hs_allocation *A)
 {
     double reach, period, wide, re;
-    double im, low;
+    double im, low, y_max = A->y_max;
     int st, i;
-    A->m = m;
-    A->t = t;
-    A->depth = depth;
-    A->a = sqrt(t) / m;
-    A->y_max = y_max;
-    A->n = order(m, t, c, y_max > 0 ? fmax(3, 1.5 * fmin(A->a, 40)) : 6);
-    A->lam_lo = A->lam_hi = A->from = A->n + c;
+    A->a = sqrt(A->t) / A->m;
+    A->n = hs_allocation_range(A->m, A->t, A->centre, y_max, A->part, &wide);
+    A->from = A->n + A->centre;
     A->lines = 0;
     if (!(A->from > 0.5 && A->from < 1e7)) return HS_OUT_OF_RANGE;
-    wide = part * fmin(0.5 * A->from, y_max > 0 ? fmax(1, 0.15 * A->from) : fmax(3, 6 * sqrt(A->from)));
     A->lam_lo = A->from - wide;
     A->lam_hi = A->from + wide;
-    reach = A->a * sqrt(2 * depth);
+    reach = A->a * sqrt(2 * A->depth);
     period = fmin(reach, 50 + 10 * sqrt(A->lam_hi));
     if (y_max > 0) period = fmin(reach, y_max) + 1.1 * reach;
     A->h = 2 * HS_PI / period;
     A->w0 = log(A->from);
     A->turn = y_max > 0 ? sqrt(12 / A->lam_hi) : 0;
     hs_allocation_log_gamma(A->lam_hi, 0, A->w0, &re, &im);
-    if ((st = find_ends(A, re - depth - 2))) return st;
+    if ((st = find_ends(A, re - A->depth - 2))) return st;
     A->lines = y_max > 0 ? 1 + (int)ceil(asinh(fmin(y_max, reach) / A->lam_lo) / A->turn) : 1;
     for (low = fmin(y_max, reach), i = 0; i < 8; i++) {
         A->h = 2 * HS_PI / (0.5 * (low + period));
-        if (worst_alias(A, fmin(y_max, reach)) < -depth - 2) period = 0.5 * (low + period);
+        if (worst_alias(A, fmin(y_max, reach)) < -A->depth - 2) period = 0.5 * (low + period);
         else low = 0.5 * (low + period);
     }
     A->h = 2 * HS_PI / period;
@@ -726,17 +733,13 @@ static int fill_lines(hs_allocation *A, double depth, int64_t room)
     return HS_OK;
 }
 
-/* H for c and tilts near it, for y <= y_max; y_max = 0: on the real line alone. Where that fails A has no lines. room:
- * doubles at A->g, kept; HS_ALLOCATION_SCRATCH of them at A->scratch, overwritten. */
-int hs_allocation_table(hs_allocation *A, double m, double t, double c, double y_max, double depth, int64_t room)
+/* H for tilts near A->centre, for y <= A->y_max; y_max = 0: on the real line alone. Where that fails A has no lines.
+ * room: doubles at A->g, kept; HS_ALLOCATION_SCRATCH of them at A->scratch, overwritten. */
+int hs_allocation_table(hs_allocation *A, int64_t room)
 {
-    int st = place(A, m, t, c, y_max, depth, 1);
+    int st = place(A);
     A->c = NAN;
-    if (!st) st = fill_lines(A, depth + 2, room);
-    if (st && A->lam_hi > A->lam_lo) { /* fewer tilts reach less far */
-        st = place(A, m, t, c, y_max, depth, 0.1);
-        if (!st) st = fill_lines(A, depth + 2, room);
-    }
+    if (!st) st = fill_lines(A, A->depth + 2, room);
     if (st) A->lines = 0;
     return st;
 }

@@ -586,7 +586,18 @@ static void moduli(hs_mixed *A)
     }
 }
 
-/* The abscissa c near the saddle for A->eps (or log_delta), so that 1 + c is exact. */
+/* Whether a law makes tables at c, which serve other questions there. */
+static int keeps_tables(const hs_mixed *A)
+{
+    const hs_law *laws = (const hs_law *)A->laws;
+    int i;
+    for (i = 0; i < A->b; i++)
+        if (laws[i].kind == HS_LAW_ALLOCATION) return A->c > 0;
+    return 0;
+}
+
+/* The abscissa c near the saddle for A->eps (or log_delta), so that 1 + c is exact; within 1/16 of it where that saves
+ * tables. */
 static int place_tilt(hs_mixed *A, int have_eps, double log_delta)
 {
     hs_law_value bulk = hs_mixed_estimate(A, 0);
@@ -601,7 +612,7 @@ static int place_tilt(hs_mixed *A, int have_eps, double log_delta)
     if (A->c > 0) A->c *= A->lower;
     if (A->c > -0.5) {
         A->c = frexp(A->c, &i);
-        A->c = ldexp(floor(A->c * 16777216) / 16777216, i);
+        A->c = ldexp(keeps_tables(A) ? floor(A->c * 16 + 0.5) / 16 : floor(A->c * 16777216) / 16777216, i);
     } else A->c = floor(A->c * 16777216) / 16777216 + 1.0 / 16777216;
     if (fabs(A->c + 0.5) < 0.0625)
         A->c = A->c < -0.5 ? -0.5625 : -0.4375; /* the closed form of laplace.c has 1/(1+2z) */
@@ -624,8 +635,9 @@ static int place_nodes(hs_mixed *A)
     return HS_OK;
 }
 
-/* Every law tilted by c; K at c and at the abscissas of the aliases, with its error. */
-static int tilt_laws(hs_mixed *A, double *work)
+/* Every law tilted by c; K at c and at the abscissas of the aliases, with its error. nodes: whether some are visited,
+ * for which laws of allocation make tables. */
+static int tilt_laws(hs_mixed *A, int nodes, double *work)
 {
     hs_law *laws = (hs_law *)A->laws;
     const double tilts[3] = {A->c, A->s_right, A->s_left};
@@ -633,6 +645,7 @@ static int tilt_laws(hs_mixed *A, double *work)
     A->places = A->var = A->smooth = 0;
     for (i = 0; i < A->b; i++) {
         if (hs_stopped(A->poll, 100 * hs_law_cost(&laws[i]))) return HS_INTERRUPTED;
+        if (!nodes && laws[i].kind == HS_LAW_ALLOCATION) continue;
         if ((st = hs_law_tilt(&laws[i], tilts, A->y_max, A->T0, work))) return st;
         work += hs_law_scratch(&laws[i]);
         A->places += laws[i].k * laws[i].ref;
@@ -662,7 +675,7 @@ static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *wo
     for (A->y_max = 0, i = 0; i < A->b; i++)
         if (laws[i].kind == HS_LAW_SUBNORMAL) A->y_max = first_reach(A) * A->dy;
     for (i = 0; i < 2; i++, A->y_max = 0) {
-        if ((st = tilt_laws(A, work))) return st;
+        if ((st = tilt_laws(A, 1, work))) return st;
         goal = 0.2 * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
         A->near_atoms = A->step == 0 && A->b == 1 && laws[0].k <= 1e8 /* sums of sqrt k terms */ &&
                         hs_laplace_floor_matters(&laws[0], A->T0) &&
@@ -839,7 +852,7 @@ int hs_mixed_upper(hs_mixed *A, double eps, double *work, int64_t n_work, double
     if (place_tilt(A, 1, 0) || !(A->c > 0)) A->c = 60 / fabs(eps); /* no loss may be so large; every tilt is valid */
     A->s_right = A->s_left = A->c;
     A->y_max = A->c; /* no node is visited */
-    if ((st = tilt_laws(A, work))) return st;
+    if ((st = tilt_laws(A, 0, work))) return st;
     *log_delta = A->K[0] + A->err[0] - A->c * eps + hs_payoff(A->c);
     *log_delta += SLACK * (1 + fabs(A->K[0]) + fabs(A->c * eps));
     return *log_delta < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;

@@ -3,6 +3,7 @@
 #define hs_allocation_line coarse_line
 #define hs_allocation_work coarse_work
 #define hs_allocation_table coarse_table
+#define hs_allocation_range coarse_range
 #define hs_allocation_aliases_upper coarse_aliases_upper
 #define hs_allocation_left_upper coarse_left_upper
 #define hs_allocation_right_upper coarse_right_upper
@@ -20,6 +21,18 @@
 #include "terms.h"
 
 static double *work;
+
+/* What a table is of. */
+static void of(hs_allocation *A, double m, double t, double c, double y_max)
+{
+    memset(A, 0, sizeof *A);
+    A->m = m;
+    A->t = t;
+    A->centre = c;
+    A->y_max = y_max;
+    A->depth = 42;
+    A->part = between(0.1, 1);
+}
 
 /* E_P (S/2)^{-c-iy} for two steps: S/2 = e^{m A - v/2} cosh(m B), A and B independent normals of variance 1/2. */
 static void two_steps(double m, double c, double y, double *re, double *im)
@@ -48,11 +61,11 @@ static void values(int meshed)
     double gr, gi, err;
     hs_allocation A;
     int i;
-    memset(&A, 0, sizeof A);
+    of(&A, m, 2, c, y_max);
     A.g = work;
     A.weights = work + HS_ALLOCATION_ROOM;
     A.scratch = A.weights + HS_ALLOCATION_WEIGHTS;
-    if (place(&A, m, 2, c, y_max, 42, between(0.1, 1))) return;
+    if (place(&A)) return;
     coarse_log_gamma(A.lam_hi, 0, A.w0, &re, &im);
     if (meshed) A.h *= between(1.5, 4);
     else if (find_ends(&A, re - between(3, 20))) return;
@@ -149,9 +162,9 @@ static void bounds(void)
     double im;
     hs_allocation A;
     int j, k;
-    memset(&A, 0, sizeof A);
+    of(&A, m, t, c, 0);
     A.scratch = work;
-    if (place(&A, m, t, c, 0, 42, between(0.1, 1))) return;
+    if (place(&A)) return;
     A.lam = fmin(A.lam_hi, between(A.lam_lo, 2 * A.lam_hi - A.lam_lo));
     coarse_log_gamma(A.lam, 0, A.w0, &A.log_gamma, &im);
     for (j = 0; j < 6; j++) {

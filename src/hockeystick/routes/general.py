@@ -68,12 +68,14 @@ class Finite(NamedTuple):
 def describe(run, losses, add: int, adjacency: str, depth: float) -> Finite | str:
     """What the run is made of, or why no line takes it. losses: (Loss, count) of every step, by which the adjacency has
     been accepted. What is left out is to have a probability of e^-depth; with depth = inf all is by transforms."""
-    key = ("finite", add, id(losses), depth == math.inf)
+    key = ("finite", add, id(losses))
     kept, _ = run._cache.setdefault(key, ({}, losses))  # the losses live as long as their id is used
-    for known in sorted(kept):
-        if known >= depth or isinstance(kept[known], str) or not kept[known].lost:
-            return kept[known]
-    kept[depth] = _describe(run, losses, add, adjacency, depth)
+    if "cut" not in run._cache:
+        run._cache["cut"] = any(isinstance(step, RandomAllocation | Group) for step, _ in run.parts)
+    if not run._cache["cut"]:
+        depth = math.inf
+    if depth not in kept:  # another one would serve, but answers shall not depend on what was asked before
+        kept[depth] = _describe(run, losses, add, adjacency, depth)
     return kept[depth]
 
 

@@ -420,10 +420,10 @@ class _Law:
                 low = middle
         return low
 
-    def tail(self, at: np.ndarray, above: bool, depth: float) -> tuple[np.ndarray, np.ndarray]:
+    def tail(self, at: np.ndarray, above: bool, depth: float, lines: list[_Line]) -> tuple[np.ndarray, np.ndarray]:
         """Logs of bounds of Pr[L > at], or Pr[L < at], under P and under Q: Chernoff's for samples without a rejected
-        term [theory: allocation.cut], and the probability of the others, which is to be e^-depth for those far out;
-        that of one large term, or of a small mean [theory: allocation.tail]."""
+        term, at the tilts of `lines` [theory: allocation.cut], and the probability of the others, which is to be
+        e^-depth for those far out; that of one large term, or of a small mean [theory: allocation.tail]."""
         m, t, x = self.m, self.t, self.t * np.expm1(at)
         if above:
             den = np.array([_log_tail((y / m + 0.5 * m) * (1 - 8 * U)) for y in at.tolist()]) + math.log(t)
@@ -432,7 +432,7 @@ class _Law:
             den = np.array([_log_tail((-y / m - 0.5 * m) * math.sqrt(t) * (1 - 8 * U)) for y in at.tolist()])
             num = den + np.minimum(at, 0.0)
         num, den = np.minimum(num, 0.0), np.minimum(den, 0.0)
-        lines = [line for line in self.lines.values() if line and line.r and (line.r > 0) == above]
+        lines = [line for line in lines if line.r and (line.r > 0) == above]
         for line in lines + self._far(max((abs(line.r) for line in lines), default=0.0), above, depth):
             if not math.isfinite(line.kappa):
                 continue
@@ -449,10 +449,11 @@ class _Law:
         b = math.sqrt((1 + self.eta**2) * 2 * (depth + math.log(self.t) + 3)) + self.m
         if above:
             most = min(most, 550 / math.expm1(self.m * (b + (LAST + 1) * self.eta)))
-        for r in (most, 0.5 * most):
-            if r > 0 and (r, above, depth) not in self.far:
-                self.far[r, above, depth] = _Line(self.m, self.t, r if above else -r, b, self.eta, 1.0)
-        return [line for (_, side, nats), line in self.far.items() if side == above and nats == depth]
+        keys = [(r, above, depth) for r in (most, 0.5 * most) if r > 0]
+        for key in keys:
+            if key not in self.far:
+                self.far[key] = _Line(self.m, self.t, key[0] if above else -key[0], b, self.eta, 1.0)
+        return [self.far[key] for key in keys]
 
     def rejected(self, line: _Line, x: np.ndarray) -> np.ndarray:
         """log of a bound of the density at x of samples with terms g > b - 12 eta that the cut rejects: one, the others
@@ -529,31 +530,34 @@ def points(m: float, t: int, depth: float, eta: float, reach: float) -> Points |
     h = 2 * math.pi / ((SEEN + MISSED) * a * grown)
     h = math.ldexp(math.floor(math.ldexp(h, 60 - math.frexp(h)[1] - 40)), math.frexp(h)[1] + 40 - 60)
     ends, centres, lost = [], [], 0.0
-    for side in (1, -1):
-        last = min(reach, REACH, 0.99 * t / law.sd if side < 0 else REACH)
+    found: dict[float, _Line | None] = {}
+    reached = [min(reach, REACH, 0.99 * t / law.sd if side < 0 else REACH) for side in (1, -1)]
+    for side, last in zip((1, -1), reached, strict=True):
         for z in np.arange(0.0, last + 0.5 * STEP, STEP):
-            if law.line(side * float(z)) is None and z > 0:
-                law.line(side * float(z - 0.5 * STEP))
+            found[side * float(z)] = law.line(side * float(z))
+            if found[side * float(z)] is None and z > 0:
+                found[side * float(z - 0.5 * STEP)] = law.line(side * float(z - 0.5 * STEP))
+    lines = {z: line for z, line in sorted(found.items()) if line is not None}
+    for side, last in zip((1, -1), reached, strict=True):
         width = math.sqrt(2 * (depth + 3)) * math.sqrt(1 + eta**2) / a
         for tried in range(30):
             at = side * np.linspace(0.0, width + end * eta / a, 200)
-            num, den = law.tail(at, side > 0, depth)
+            num, den = law.tail(at, side > 0, depth, [*lines.values()])
             # E u(L), u what the window leaves out [theory: allocation.tail]
             u = np.append(-0.5 * (np.maximum(width - np.abs(at), 0) * a / eta) ** 2, 0.0)
-            found = max(float(np.logaddexp.reduce(np.append(p + u[1:], u[0]))) for p in (num, den)) + 1e-9
-            if found < math.log(0.4) - depth:
+            left_out = max(float(np.logaddexp.reduce(np.append(p + u[1:], u[0]))) for p in (num, den)) + 1e-9
+            if left_out < math.log(0.4) - depth:
                 break
             width *= 1.04 if tried < 8 else 1.2
         else:
             return None
-        lost += math.exp(found) + 1e-320
+        lost += math.exp(left_out) + 1e-320
         centres.append(side * width)
         far = width + end * eta / a
         ends.append(side * math.ceil(min(far, abs(math.log1p(side * last * law.sd / t))) / h))
     j = np.arange(ends[1] + 1, ends[0])
     loss = j * h
     x = t * np.expm1(loss)
-    lines = {z: line for z, line in sorted(law.lines.items()) if line is not None}
     nearest = np.abs(x[:, None] / law.sd - np.array(list(lines))[None, :]).argmin(axis=1)
     log, error = np.zeros(x.size), np.zeros(x.size)
     for i, line in enumerate(lines.values()):
@@ -571,7 +575,7 @@ def points(m: float, t: int, depth: float, eta: float, reach: float) -> Points |
     for side, at, centre in ((-1, loss[0] - h, centres[1]), (1, loss[-1] + h, centres[0])):
         far = max(abs(centre - at) * a, 15.0) + 10
         cells = at + side * far / a * np.linspace(0, 1, CELLS) ** (math.log(far / 0.5) / math.log(CELLS - 1))
-        num, den = law.tail(cells - side * 2 * h, side > 0, depth)  # [theory: allocation.smooth]
+        num, den = law.tail(cells - side * 2 * h, side > 0, depth, [*lines.values()])  # [theory: allocation.smooth]
         beyond.append(np.array([cells, math.log(2.4) + num, math.log(2.4) + den]))
     window = _normal_cdf((centres[0] - loss) * a / eta) * _normal_cdf((loss - centres[1]) * a / eta)
     log_den = log + loss + math.log(t) + np.log(window) + math.log(h)
