@@ -96,27 +96,47 @@ def _sum(x: np.ndarray) -> float:
     return math.fsum(x.tolist())
 
 
+SUMMED = 48.0 * U
+"""Relative error of numpy's sum of up to 2^25 positive numbers, which is pairwise: 8 lanes of 16, 3 levels and up to 7
+left over in a block of 128, blocks in a tree of height 18."""
+
+EXP = [1 / math.factorial(n) for n in range(16)]
+SIN = [(-1) ** n / math.factorial(2 * n + 1) for n in range(10)]
+
+
+def _polynomial(x: np.ndarray, coefficients: list[float]) -> np.ndarray:
+    """Horner's rule, from the lowest coefficient on."""
+    out = np.full(x.shape, coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        out *= x
+        out += c
+    return out
+
+
 def _h2(z: np.ndarray) -> np.ndarray:
-    """e^z - 1 - z within 12u: terms up to z^14/15! below 1/2, where the next one is less than u/10; beyond, expm1 and z
-    cancel to no less than a fifth."""
+    """e^z - 1 - z within 12u: terms up to z^15/15! below 1/2, where the next one is less than u/10 and a sum is within
+    5u of itself, as every term is less than a fifth of the one before; beyond, expm1 and z cancel to no less than a
+    fifth."""
     small = np.abs(z) < 0.5
     y = np.where(small, z, 0.0)
-    series = np.full(y.shape, 1 / 15)
-    for n in range(14, 2, -1):
-        series = (1 + y * series) / n
-    series = 0.5 * y * y * (1 + y * series)
-    return np.where(small, series, np.expm1(np.minimum(z, 700.0)) - z)
+    out = y * y * _polynomial(y, EXP[2:])
+    if not small.all():
+        large = z[~small]
+        out[~small] = np.expm1(np.minimum(large, 700.0)) - large
+    return out
 
 
 def _sin_less(z: np.ndarray) -> np.ndarray:
-    """sin z - z within 14u: terms up to z^19/19! below 1; beyond, they cancel to no less than a sixth."""
+    """sin z - z within 14u: terms up to z^19/19! below 1, where a sum is within 5u of itself; beyond, they cancel to no
+    less than a sixth."""
     small = np.abs(z) < 1
     y = np.where(small, z, 0.0)
     q = y * y
-    series = np.ones(y.shape)
-    for n in range(18, 2, -2):
-        series = 1 - q / (n * (n + 1)) * series
-    return np.where(small, -y * q / 6 * series, np.sin(z) - z)
+    out = y * q * _polynomial(q, SIN[1:])
+    if not small.all():
+        large = z[~small]
+        out[~small] = np.sin(large) - large
+    return out
 
 
 def exp(x: float) -> float:
@@ -206,10 +226,11 @@ class _Rule:
 class _Line:
     """C(s)^t on Re s = -r. kappa: log C(-r); slope: its derivative; off: error of kappa."""
 
-    __slots__ = ("kappa", "m", "off", "r", "rule", "slope", "t", "top")
+    __slots__ = ("kappa", "known", "m", "off", "r", "rule", "slope", "t", "top")
 
     def __init__(self, m: float, t: int, r: float, b: float, eta: float, mean: float):
         self.m, self.t, self.r = m, t, r
+        self.known: dict[float, tuple[float, float, float]] = {}
         self.top = 9.8 / (m * math.sqrt(t) * min(1.0, mean))
         self.rule = self._place(b, eta)
         self.kappa, self.slope, self.off = self.real(r)
@@ -235,14 +256,18 @@ class _Line:
     def real(self, r: float) -> tuple[float, float, float]:
         """log C(-r), its derivative, and a bound of the error of the first."""
         R = self.rule
+        if r in self.known:
+            return self.known[r]
         h, grown = _h2(r * R.d), np.expm1(r * R.d)
-        z = -R.q0 - r * R.q1 + _sum(R.w * h)
+        z = -R.q0 - r * R.q1 + float((R.w * h).sum())
         first = -R.q1 + float((R.w * R.d * grown).sum())
-        off = float((R.w * (h * (R.size + 16 * U) + abs(r) * R.moved * np.abs(grown))).sum())
+        off = float((R.w * (h * (R.size + 16 * U + SUMMED) + abs(r) * R.moved * np.abs(grown))).sum())
         off += self.missed(r, 0.0) + R.rounding_cut(abs(r))
         if not (z > -0.9 and off < 0.1 * (1 + z) and math.isfinite(first)):
-            return math.inf, math.nan, math.inf
-        return math.log1p(z), first / (1 + z), off / (1 + z - off) + 2 * U * abs(math.log1p(z))
+            self.known[r] = math.inf, math.nan, math.inf
+        else:
+            self.known[r] = math.log1p(z), first / (1 + z), off / (1 + z - off) + 2 * U * abs(math.log1p(z))
+        return self.known[r]
 
     def left(self, r: float, g: float) -> float:
         """log of a bound of e^{rd}, summed over nodes left of -g, over e^{-g^2/2}: d >= -1, and d >= mg - m^2/2."""
