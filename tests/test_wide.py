@@ -184,7 +184,7 @@ def test_where_wide_rules_decline():
     """Too many rates; rare jumps that rule the line; steps without sampling alone."""
     rng = np.random.default_rng(2)
     for sigma, q in (
-        (rng.uniform(1, 2, 3000), rng.choice(np.linspace(0.01, 0.02, 9), 3000)),
+        (rng.uniform(1, 2, 3000), rng.choice(np.linspace(0.01, 0.02, 33), 3000)),
         (rng.uniform(0.5, 0.6, 3000), 1e-4),
         (rng.uniform(50, 60, 3000), 1.0),
     ):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .what.pair import GaussianSteps
 
 U = 2.0**-53
-RATES = 8
+RATES = 32
 """Most sampling rates below 1 of such a rule."""
 TARGET = 26.0
 """A rule has as many points as should leave e^-TARGET of a line's logarithms; at 24 some answers are ten times wider,
