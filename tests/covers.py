@@ -170,11 +170,12 @@ SCOPE: dict = {}
 def scope(hs) -> None:
     import numpy as np
 
-    from hockeystick import _core, scratch
+    from hockeystick import _core, risk_gdp, scratch
     from hockeystick.grid import convolve
     from hockeystick.individual import epsilons, renyi
-    from hockeystick.routes import bounds, contour, few, jumps, mixed
+    from hockeystick.routes import bounds, contour, few, finite_sample, jumps, mixed, single, walls
     from hockeystick.routes import kept as lines
+    from hockeystick.routes.question import Question
     from hockeystick.what import allocation, pair
     from hockeystick.what import allocation_density as density
 
@@ -222,6 +223,74 @@ def scope(hs) -> None:
         num = np.exp(found.log_num)
         return {"upper": float((num * (1 + found.error)).sum()), "the error": float((num * found.error).sum())}
 
+    def above(step, at, adjacency="add_remove", add=False):
+        """The mass of a step's larger losses from both sides, edges and all that masses may be off by counted."""
+        loss = pair.step_loss(step, adjacency, add)
+        t = loss.tails(np.array([at]))
+        near, far = (float(loss.tails(np.array([at + side * t.edge])).y_above[0]) for side in (-1, 1))
+        rel, wide = float(np.max(t.rel)), float(t.absolute + loss.mass_error)
+        ends = {"end": loss.hi + loss.ends_error} if loss.hi < math.inf else {}
+        return {"upper": near * (1 + rel) + wide, "lower": far * (1 - rel) - wide} | ends
+
+    def atoms(step, adjacency="add_remove", add=False):
+        """The last atom of a step's loss, and its mass, with their errors."""
+        found = pair.step_loss(step, adjacency, add).atoms()
+        edge, rel = np.max(found.edge), np.max(found.rel)
+        return {"upper": float(found.loss[-1] + edge), "mass": float(found.num[-1] * (1 + rel) + found.absolute)}
+
+    def lattice(step, adjacency="add_remove"):
+        """The first mass of a step's lattice, and its last place, with their errors."""
+        found = pair.step_loss(step, adjacency, False).lattice()
+        place = found.step * (found.first + found.num.size - 1) + found.offset + found.edge
+        return {"upper": float(place), "mass": float(found.num[0] * (1 + np.max(found.rel)) + found.lost)}
+
+    def by_atoms(step, eps):
+        """delta of one step by its atoms, from both sides."""
+        loss = pair.step_loss(step, "add_remove", False)
+        error, value = single._atom_by_atom(loss, loss.atoms(), eps)
+        return {"upper": value + error, "lower": value - error}
+
+    def beside(run, delta):
+        """What is left of delta beside the probability of infinite losses."""
+        least, most = walls.rest(pair.losses(run, "add_remove", "remove"), delta)
+        return {"upper": most, "lower": least}
+
+    def chernoff(run, add, eps):
+        """Chernoff's bound of log delta."""
+        own = pair.gaussian_steps(run, "add_remove")
+        return {"upper": scratch.lend(_core.contour_work(1), _core.chernoff_upper, *own, add, 1, eps)[1]}
+
+    def early(run, add, eps):
+        """A bound of log delta by the saddle's tilt alone."""
+        own = pair.gaussian_steps(run, "add_remove")
+        return {"upper": scratch.lend(_core.saddle_work(), _core.saddle_delta_upper, *own, add, eps, -1e3, 1)[1]}
+
+    def other(first, more, add):
+        """What a kept line says of the direction that it is not for."""
+        memory, work = np.empty(_core.KEPT_ROOM), np.empty(max(_core.KEPT_WORK, _core.contour_work(1)))
+        own = pair.gaussian_steps(first, "add_remove")
+        _core.kept_make(*own, add, 0, math.log(1e-6), 1e-9, 30.0, memory, work)
+        return {"upper": _core.kept_ask(memory, np.array(more), len(more), 0, math.log(1e-6), False, work)[1]}
+
+    def regret(mu, truth, h):
+        """The largest regret about a point of a Gaussian curve, from four of its points."""
+        eps = [1.0 + h * i for i in range(4)]
+        deltas = [0.5 * math.erfc((e / truth - truth / 2) / math.sqrt(2)) for e in eps]
+        deltas = [
+            d - math.exp(e) * 0.5 * math.erfc((e / truth + truth / 2) / math.sqrt(2))
+            for d, e in zip(deltas, eps, strict=True)
+        ]
+        return {
+            "upper": risk_gdp._regret_upper(mu, [risk_gdp._Point(e, d, d, d) for e, d in zip(eps, deltas, strict=True)])
+        }
+
+    def curve(run, add, eps):
+        """Chernoff's bounds at a few tilts."""
+        question = Question(run, "add_remove", True, None, 1)
+        return {"upper": float(bounds.curve_upper(question, add, np.array([eps]))[0])}
+
+    SCOPE.update(lattice=lattice, by_atoms=by_atoms, beside=beside, finite_sample=finite_sample, risk_gdp=risk_gdp)
+    SCOPE.update(above=above, atoms=atoms, chernoff=chernoff, early=early, other=other, regret=regret, curve=curve)
     SCOPE.update(hs=hs, np=np, math=math, _core=_core, jumps=jumps, contour=contour, few=few)
     SCOPE.update(asked=asked, charged=charged, tail=tail, points=points, expanded=expanded, lines=lines)
     SCOPE.update(bounds=bounds, mixed=mixed, pair=pair, renyi=renyi, epsilons=epsilons, convolve=convolve)
