@@ -17,7 +17,7 @@ reference/covers_left.json says of every other constant what was measured of it 
     python -m tests.covers --build DIR --find    # looks for the operations again, writes both tables
     python -m tests.covers --build DIR --table   # per query: worst case over all signs, over the claim
 
-Needs clang and opt (14); --find takes half an hour, the check some minutes."""
+Needs clang and opt (14); --find takes half an hour, the check a minute."""
 
 from __future__ import annotations
 
