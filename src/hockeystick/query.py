@@ -337,6 +337,7 @@ class _Settings(Question):
             smaller = self._below(others[0], at, best.lower)
         else:
             smaller = best.lower > 0 and self._below(others[0], best.lower, log_lower(at))
+            smaller = smaller or (best.lower > 0 and self._seen_below(others[0], best.lower, log_lower(at)))
         return best if smaller else larger(best, next(both))
 
     def _one(self, what: str, add: int, at: float):
@@ -364,6 +365,15 @@ class _Settings(Question):
         if add and self.gaussian and eps >= self.wall:
             return True  # eps exceeds every loss
         return self._prune() and bounds.below(self, add, eps, log_delta)
+
+    def _seen_below(self, add: int, eps: float, log_delta: float) -> bool:
+        """The same by a rough contour, which costs less than a root that is not needed."""
+        if self.gaussian or self.route not in ("auto", "contour"):
+            return False
+        rough = copy.copy(self)
+        rough.rough = True
+        found = rough._ask("contour", "point", add, eps)
+        return bool(found) and found.upper <= log_delta
 
     def _prune(self) -> bool:
         return self.route == "auto" or TABLE[self.route].prune

@@ -62,7 +62,8 @@ class Finite(NamedTuple):
 
     def tolerance(self, question) -> tuple[float | None, ...]:
         """The relative half-width that a line aims at, and the width that ends it where there are longer lines."""
-        return (question.goal, question.rtol) if self.route is mixed else (question.goal,)
+        enough = 10 * question.goal if question.rough else question.rtol
+        return (question.goal, enough) if self.route is mixed else (question.goal,)
 
 
 def describe(run, losses, add: int, adjacency: str, depth: float) -> Finite | str:

@@ -12,6 +12,10 @@ SHARP = 1e-6
 """Relative width from which `auto` asks no further contour, and nothing that is asked right after them."""
 
 
+ROUGH = 0.05
+"""The relative half-width of delta asked where an upper end of any width will do."""
+
+
 class Question:
     """The run of a query, its tolerance and its threads.
 
@@ -19,6 +23,7 @@ class Question:
     total, wall : number of steps of such a run, no loss of its ADD direction is larger; 0 and infinite for any other.
     few : whether nothing may stand for its steps but they themselves.
     auto : whether no route was named.   why : what the last route said that declined.
+    rough : whether an upper end of any width will do.
     """
 
     __slots__ = (
@@ -29,6 +34,7 @@ class Question:
         "gaussian",
         "mirrored",
         "n_threads",
+        "rough",
         "rtol",
         "run",
         "total",
@@ -38,7 +44,7 @@ class Question:
 
     def __init__(self, run, adjacency: str, auto: bool, rtol: float | None, n_threads: int):
         self.run, self.adjacency, self.auto, self.rtol, self.n_threads = run, adjacency, auto, rtol, n_threads
-        self.why = ""
+        self.why, self.rough = "", False
         self._steps = None
         self.gaussian, self.total, self.wall, self.mirrored = gaussian_facts(run, adjacency)
         self.few = not self.gaussian or (not run.gathered and len(run.parts) < FEWEST)
@@ -61,6 +67,8 @@ class Question:
     @property
     def goal(self) -> float:
         """The relative half-width of delta asked of a contour."""
+        if self.rough:
+            return ROUGH
         return contour.RTOL if self.rtol is None else min(contour.RTOL, 0.25 * self.rtol)
 
     @property
