@@ -131,6 +131,9 @@ int hs_bulk_line_delta(const hs_pair *pair, double k, double eps, const hs_rule 
                        hs_point *out);
 int hs_bulk_line_eps(const hs_pair *pair, double k, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
                      hs_crossing *out);
+/* An upper bound of log delta(eps) by no line: one at most `enough` will do. */
+int hs_bulk_upper(const hs_pair *pair, double k, double eps, double enough, const hs_rule *rule, double *work,
+                  int64_t n_work, double *log_delta);
 
 /* few.c: certified delta(eps) of k = 1 or 2 runs of a pair; the more cells of the first, the narrower. */
 int64_t hs_few_work(int64_t cells);

@@ -183,26 +183,37 @@ static double bulk_decay_lower(const bulk_line *A, double Y)
     return best * (1 - 1e-9);
 }
 
-/* Logs of k times the mass under num of losses above `least` and of the cut of J, and, where asked for, of the same
- * less that under den, at most. */
-static double log_above(const hs_bulk *J, double least, double *less)
+/* The loss of a branch at x, at least [theory: rounding.first-order]. */
+static double loss_lower(const hs_bulk *J, int r, double x)
+{
+    hs_bulk_loss at = hs_bulk_loss_at(J, r, x);
+    double up = J->pair.up[r], down = J->pair.down[r], place = 8 * fabs(x) + 4;
+    double edge = up * at.s1 * (place + 5 * up) + down * at.s2 * (place + 5 * down);
+    return at.l1 - at.l2 - SLACK * (fabs(at.l1) + fabs(at.l2)) - 2 * HS_U * edge;
+}
+
+/* Logs of k times the mass under num of losses above `least` and of the cut of J, and, where asked for, of their
+ * pay-off (1 - e^{least-Y})_+, at most [theory: small.bulk-beyond]. */
+static double log_above(const hs_bulk *J, double least, double *worth)
 {
     double x[HS_BRANCHES];
-    double p, u, den, rel;
+    double p, u, den, rel, low = least;
     int r;
     for (r = 0; r < J->pair.branches; r++) {
+        hs_bulk_loss loss;
         x[r] = J->cut[r];
-        if (least > 0 && x[r] < HUGE_VAL) {
-            double at = hs_bulk_place(J, r, least), step = 1e-12 * (1 + fabs(at));
-            for (at -= step; at > x[r]; at -= step, step *= 4) {
-                hs_bulk_loss loss = hs_bulk_loss_at(J, r, at);
-                if (loss.l1 - loss.l2 <= least) break;
-            }
-            x[r] = fmax(x[r], at);
+        if (!(least > 0 && x[r] < HUGE_VAL)) continue;
+        double at = hs_bulk_place(J, r, least), step = 1e-12 * (1 + fabs(at));
+        for (at -= step; at > x[r]; at -= step, step *= 4) {
+            loss = hs_bulk_loss_at(J, r, at);
+            if (loss.l1 - loss.l2 <= least) break;
         }
+        x[r] = fmax(x[r], at);
+        low = fmin(low, loss_lower(J, r, x[r]));
     }
     hs_bulk_masses(J, x, &p, &u, &den, &rel);
-    if (less) *less = log(J->k) + J->log_unit + log(u + 4 * rel * p);
+    u += 4 * rel * p - expm1(fmin(fmax(low, 0), 600)) * den * (1 - 2 * rel);
+    if (worth) *worth = log(J->k) + J->log_unit + log(fmax(u, rel * p));
     return log(J->k) + J->log_unit + log(p * (1 + 2 * rel));
 }
 
@@ -219,7 +230,7 @@ static double two_jumps(const hs_bulk *J, double eps)
 static double beyond(const bulk_line *A, double eps)
 {
     const hs_bulk *J = &A->J;
-    double one = log_above(J, 0, NULL), total, step = eps / LAYERS;
+    double one = log_above(J, 0, NULL), total, step = eps / LAYERS, worth;
     int i;
     if (J->k >= 2 && A->top > 0) {
         one = two_jumps(J, eps);
@@ -227,9 +238,10 @@ static double beyond(const bulk_line *A, double eps)
     } else if (J->l0 < eps) {
         total = one + hs_bulk_above(J, J->k - 1, eps);
         if (J->k >= 2) total = hs_log_add(total, two_jumps(J, eps));
-        for (i = 0; i < LAYERS; i++)
-            total = hs_log_add(total, log_above(J, eps - (i + 1) * step, NULL) +
-                                          (i ? hs_bulk_above(J, J->k - 1, i * step) : 0));
+        for (i = 0; i < LAYERS; i++) {
+            log_above(J, eps - (i + 1) * step, &worth);
+            total = hs_log_add(total, worth + (i ? hs_bulk_above(J, J->k - 1, i * step) : 0));
+        }
         one = fmin(one, total);
     }
     return one + SLACK * (1 + fabs(one));
@@ -828,6 +840,33 @@ static int root_from(bulk_line *A, double eps, double log_delta, hs_crossing *ou
     if (hs_root_bracket(&curve, out->estimate, left, &v, &out->lower, &out->upper) != 3) return HS_NO_BRACKET;
     hs_value_point(&v, A->N + 1, &out->delta);
     return HS_OK;
+}
+
+/* Cuts over eps of which the bulk and the jumps beyond are bounded; the first serves nearly always. */
+static const double UPPER_CUTS[] = {1.5, 0.7, 4};
+
+/* Chernoff's bound of the bulk, and what runs with a loss beyond the cut add [theory: line.chernoff,
+ * small.bulk-beyond]. */
+int hs_bulk_upper(const hs_pair *pair, double k, double eps, double enough, const hs_rule *rule, double *work,
+                  int64_t n_work, double *log_delta)
+{
+    bulk_line A;
+    hs_bulk_tilted T;
+    double K, one;
+    int i, st = open_bulk_line(&A, pair, k, rule, work, n_work);
+    if (st) return st;
+    if (!(eps > 0 && eps < 1e4)) return HS_OUT_OF_RANGE;
+    end_branches(&A.J, eps);
+    *log_delta = HUGE_VAL;
+    for (i = 0; i < 3 && *log_delta > enough; i++) {
+        if (hs_bulk_cut(&A.J, UPPER_CUTS[i] * eps, 0, 0) || seek_saddle(&A, eps, &K)) continue;
+        if (hs_bulk_at(&A.J, A.c, 0, &T)) continue;
+        lay_tilts(&A.J, A.c);
+        one = k * (T.log_b + T.err) - A.c * eps + hs_payoff(A.c);
+        one += SLACK * (1 + k * fabs(T.log_b) + fabs(A.c * eps));
+        *log_delta = fmin(*log_delta, hs_log_add(one, beyond(&A, eps)));
+    }
+    return *log_delta < HUGE_VAL ? HS_OK : HS_TOO_WIDE;
 }
 
 int hs_bulk_line_eps(const hs_pair *pair, double k, double log_delta, const hs_rule *rule, double *work, int64_t n_work,

@@ -59,6 +59,8 @@ cdef extern from "hs.h" nogil:
                            int64_t n_work, hs_point *out)
     int hs_bulk_line_eps(const hs_pair *pair, double k, double log_delta, const hs_rule *rule, double *work,
                          int64_t n_work, hs_crossing *out)
+    int hs_bulk_upper(const hs_pair *pair, double k, double eps, double enough, const hs_rule *rule, double *work,
+                      int64_t n_work, double *log_delta)
     int64_t hs_few_work(int64_t cells)
     int hs_few_delta(const hs_pair *pair, int k, double eps, const hs_rule *rule, double *work, int64_t n_work,
                      hs_point *out)

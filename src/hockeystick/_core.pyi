@@ -48,6 +48,9 @@ def bulk_line_delta(
 def bulk_line_eps(
     pair: NDArray[np.uint8], k: float, log_delta: float, node: _Vector, weight: _Vector, work: _Vector
 ) -> Crossing: ...
+def bulk_upper(
+    pair: NDArray[np.uint8], k: float, eps: float, enough: float, node: _Vector, weight: _Vector, work: _Vector
+) -> tuple[int, float]: ...
 def hyperbola_delta(
     m: _Vector,
     q: _Vector,

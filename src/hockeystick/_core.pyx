@@ -213,6 +213,20 @@ def bulk_line_eps(const unsigned char[::1] pair not None, double k, double log_d
     return crossing(status, &at)
 
 
+def bulk_upper(const unsigned char[::1] pair not None, double k, double eps, double enough, const double[::1] node,
+               const double[::1] weight, double[::1] work):
+    """(status, an upper bound of log delta) at eps; see hs.h."""
+    cdef hs_rule rule
+    cdef double log_delta = 0
+    cdef int status
+    if pair.shape[0] != <Py_ssize_t>sizeof(hs_pair):
+        check(HS_BAD_ARGUMENT, "contour")
+    rule.n, rule.x, rule.w = lengths(node.shape[0], weight.shape[0], node.shape[0]), &node[0], &weight[0]
+    with nogil:
+        status = hs_bulk_upper(<const hs_pair *>&pair[0], k, eps, enough, &rule, &work[0], work.shape[0], &log_delta)
+    return status, log_delta
+
+
 def few_delta(const unsigned char[::1] pair, int k, double eps, const double[::1] node, const double[::1] weight,
               double[::1] work):
     """Scaled: one certified delta; see hs.h."""

@@ -121,7 +121,9 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
     paired = paired_steps(question.run, question.adjacency, bool(add))
     if paired is None:
         return general.below(question, add, eps, log_delta)
-    return certainly_below(paired, add, eps, log_delta)
+    if certainly_below(paired, add, eps, log_delta):
+        return True
+    return jumps.pair_log_upper(paired, add, eps, log_delta) <= log_delta
 
 
 def _saddle_upper(steps, add: int, eps: float, log_delta: float, n_threads: int, **options) -> tuple[int, float]:

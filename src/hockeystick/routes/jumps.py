@@ -109,6 +109,18 @@ def pair_root(paired: PairedSteps, add: int, delta: float, sharp: float = SHARP)
     return found
 
 
+def pair_log_upper(paired: PairedSteps, add: int, eps: float, enough: float) -> float:
+    """An upper bound of log delta(eps) of a run of one pair, infinite where there is none; one at most `enough` will
+    do."""
+    if paired.steps.k.size != 1 or not eps > 0:
+        return math.inf
+    pair, k = _pair(paired, add), paired.steps.k[0]
+    status, upper = scratch.lend(_core.bulk_line_work(), _core.bulk_upper, pair, k, eps, enough, *_rule())
+    if status != _core.OK:
+        return math.inf
+    return log_sum(upper, math.log(paired.dropped)) if paired.dropped else upper
+
+
 def _narrower(*answers):
     """The narrowest of them, or None."""
     return min((answer for answer in answers if answer), key=lambda answer: answer.width, default=None)
