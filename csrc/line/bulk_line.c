@@ -413,14 +413,16 @@ static double least_loss(const hs_bulk *J)
 static int prepare_bulk_line(bulk_line *A)
 {
     const double tilt[3] = {A->c, A->s_right, A->s_left};
-    double Y = (double)A->N * A->dy, off;
+    double Y = (double)A->N * A->dy, off, values;
     hs_bulk_tilted T;
     int i, st = hs_bulk_cut(&A->J, A->cut, A->c, Y);
     if (st) return st;
     if (A->jump && (st = hs_bulk_cell(&A->G, A->cell_from, A->cell_end, A->s_right, Y))) return st;
-    A->values += (double)((A->J.panels + (A->jump ? A->G.panels : 0)) * A->J.per) * (double)A->N;
-    if (!(A->values < MOST_VALUES) || !((Y + A->dy) * fmax(fmax(A->J.l0, A->G.l0), least_loss(&A->J)) < 1e6))
+    values = (double)((A->J.panels + (A->jump ? A->G.panels : 0)) * A->J.per) * (double)A->N;
+    if (!(A->values + values < MOST_VALUES) ||
+        !((Y + A->dy) * fmax(fmax(A->J.l0, A->G.l0), least_loss(&A->J)) < 1e6))
         return HS_TOO_MANY_NODES;
+    A->values += values; /* of what has no room nothing is computed */
     if ((st = bulk_line_values(A, tilt, &T))) return st;
     lay_cells(A, T.log_b, T.err);
     A->log_tail = -bulk_decay_lower(A, Y) - log(HS_PI * Y) + log1p(A->dy / Y) + 1e-9;
@@ -714,9 +716,7 @@ static int one_sided(const hs_pair *pair) { return pair->branches == 1 && pair->
 static int line_from(bulk_line *A, double eps, int chosen, int placed)
 {
     int st = HS_TOO_MANY_NODES;
-    double spent = A->values;
     for (; chosen >= 0; chosen--, placed = 0) {
-        A->values = spent; /* of what had no room nothing was computed */
         A->cut = CUTS[chosen] * eps;
         st = placed ? HS_OK : place_bulk_line(A, eps, A->cut);
         if (!st) st = prepare_bulk_line(A);
