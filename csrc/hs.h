@@ -116,7 +116,7 @@ int hs_status_last(void); /* the largest status code, for the test that walks th
 /* jumps.c: certified delta(eps) and eps(delta) of k >= 2 runs of one sampled step, REMOVE, where one rare large loss
  * makes nearly all of delta. `rule` has 20 nodes; `work` holds HS_BULK_WORK doubles. The terms of a point are what more
  * jumps add to the upper end (aliasing), truncation, quadrature (inner) and rounding. */
-#define HS_JUMPS_NODES 8000
+#define HS_JUMPS_NODES 16000
 #define HS_BULK_WORK (8 * HS_JUMPS_NODES + HS_JUMPS_NODES / 10)
 int hs_jumps_delta(double m, double q, double k, double eps, const hs_rule *rule, double *work, int64_t n_work,
                    hs_point *out);

@@ -36,7 +36,7 @@
 #define SIDES 6    /* tilts of Chernoff's bound of the bulk there */
 #define PLACES 8
 #define PARTS 8         /* lines, the first without a jump */
-#define MOST_VALUES 6e7 /* of inner at outer nodes, all lines that are tried */
+#define MOST_VALUES 3e8 /* of inner at outer nodes, all lines that are tried */
 #define NEAR 5.0        /* deviations of the bulk that the cell about eps spans to either side */
 #define ENOUGH 1e-8     /* relative width of delta from which no jumps are taken apart */
 #define SMALL 7.0       /* the same of a part whose line fails */
