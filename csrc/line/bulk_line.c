@@ -37,6 +37,7 @@
 #define PLACES 8
 #define PARTS 8         /* lines, the first without a jump */
 #define MOST_VALUES 3e8 /* of inner at outer nodes, all lines that are tried */
+#define ONE_LINE 6e7    /* the same of one line without jumps apart */
 #define NEAR 5.0        /* deviations of the bulk that the cell about eps spans to either side */
 #define ENOUGH 1e-8     /* relative width of delta from which no jumps are taken apart */
 #define SMALL 7.0       /* the same of a part whose line fails */
@@ -67,7 +68,7 @@ typedef struct {
     double edge[HS_BRANCHES], edge_steep[HS_BRANCHES], edge_cost[HS_BRANCHES]; /* the density r at the cut, S, cost */
     double *nodes, *grid;
     int64_t used;  /* of the nodes' room */
-    double values; /* inner at outer nodes so far */
+    double values, room; /* inner at outer nodes so far, and at most */
     hs_nodes F;
 } bulk_line;
 
@@ -419,7 +420,7 @@ static int prepare_bulk_line(bulk_line *A)
     if (st) return st;
     if (A->jump && (st = hs_bulk_cell(&A->G, A->cell_from, A->cell_end, A->s_right, Y))) return st;
     values = (double)((A->J.panels + (A->jump ? A->G.panels : 0)) * A->J.per) * (double)A->N;
-    if (!(A->values + values < MOST_VALUES) ||
+    if (!(A->values + values < A->room) ||
         !((Y + A->dy) * fmax(fmax(A->J.l0, A->G.l0), least_loss(&A->J)) < 1e6))
         return HS_TOO_MANY_NODES;
     A->values += values; /* of what has no room nothing is computed */
@@ -716,6 +717,7 @@ static int one_sided(const hs_pair *pair) { return pair->branches == 1 && pair->
 static int line_from(bulk_line *A, double eps, int chosen, int placed)
 {
     int st = HS_TOO_MANY_NODES;
+    A->room = fmin(A->values + ONE_LINE, MOST_VALUES);
     for (; chosen >= 0; chosen--, placed = 0) {
         A->cut = CUTS[chosen] * eps;
         st = placed ? HS_OK : place_bulk_line(A, eps, A->cut);
@@ -726,19 +728,36 @@ static int line_from(bulk_line *A, double eps, int chosen, int placed)
     return -1;
 }
 
-/* Lines for eps: the lowest cut beyond which jumps weigh nothing; where the sum of that line loses digits, a cut below
- * eps and cells of one jump beyond. log_delta: what delta should be near, or NAN. */
-static int best_line(bulk_line *A, double eps, double log_delta)
+/* A cut below eps and cells of one jump beyond, for delta about e^log_delta: the relative width there, infinite where
+ * such lines say nothing. least: a width from which they are taken. */
+static double jump_lines(bulk_line *A, double eps, double log_delta, double least)
 {
-    double least = HUGE_VAL, width = HUGE_VAL;
-    int i = CUT_ONE, chosen = -1, went = 0, st;
     hs_value v;
-    end_branches(&A->J, eps);
+    int i;
+    if (A->J.k < 2) return HUGE_VAL;
+    A->room = MOST_VALUES;
+    if (!(log_delta < 0)) log_delta = log_worth(&A->J, eps);
+    for (i = 0; i < 3 && !with_jumps(A, eps, jump_cut(A, eps, log_delta), log_delta); i++) {
+        double width = HUGE_VAL;
+        bulk_line_at(A, eps, &v);
+        if (v.lower > 0) width = v.upper / v.lower - 1;
+        if (width < least && (i || v.alias_right < ENOUGH * v.value)) return width;
+        if (v.lower > 0) log_delta = v.log_scale + log(v.lower);
+        else if (v.log_scale + log(v.upper) < log_delta - 0.5 * MARGIN) log_delta = v.log_scale + log(v.upper) - 3;
+        else break; /* lost; above, delta there is far below what it was taken for */
+    }
+    return HUGE_VAL;
+}
+
+/* The lowest of CUTS beyond which jumps weigh nothing, or weigh least, and whether it is placed; -1 where none is. */
+static int best_cut_of(bulk_line *A, double eps, int *placed)
+{
+    double least = HUGE_VAL;
+    int i = CUT_ONE, chosen = -1, went = 0;
     start_tilts(A);
     while (i >= 3 && i <= CUT_LAST) {
         int step = -1;
-        st = place_bulk_line(A, eps, CUTS[i] * eps);
-        if (!st) {
+        if (!place_bulk_line(A, eps, CUTS[i] * eps)) {
             double over = A->log_beyond - A->log_est;
             if (over < least) {
                 least = over;
@@ -751,21 +770,31 @@ static int best_line(bulk_line *A, double eps, double log_delta)
         went = step;
         i += step;
     }
-    chosen = line_from(A, eps, chosen, i == chosen);
+    *placed = i == chosen;
+    return chosen;
+}
+
+/* Lines for eps: with jumps apart; where these are not narrow, one at the lowest cut beyond which jumps weigh nothing;
+ * the narrower of the two. log_delta: what delta should be near, or NAN. */
+static int best_line(bulk_line *A, double eps, double log_delta)
+{
+    double width = HUGE_VAL, jumps;
+    int chosen, placed, unknown = !(log_delta < 0), st;
+    hs_value v;
+    end_branches(&A->J, eps);
+    jumps = jump_lines(A, eps, log_delta, HUGE_VAL);
+    if (jumps < ENOUGH) return HS_OK;
+    chosen = best_cut_of(A, eps, &placed);
+    chosen = line_from(A, eps, chosen, placed);
     if (chosen >= 0) {
         bulk_line_at(A, eps, &v);
         if (v.lower > 0) width = v.upper / v.lower - 1;
-        if (A->J.k < 2 || width < ENOUGH) return HS_OK;
-        if (!(log_delta < 0)) log_delta = v.value > 0 ? v.log_scale + log(v.value) : A->log_est - NATS;
-    } else if (A->J.k < 2) return HS_TOO_WIDE;
-    if (!(log_delta < 0)) log_delta = log_worth(&A->J, eps);
-    for (i = 0; i < 3 && !with_jumps(A, eps, jump_cut(A, eps, log_delta), log_delta); i++) {
-        bulk_line_at(A, eps, &v);
-        if (v.lower > 0 && v.upper / v.lower - 1 < width && (i || v.alias_right < ENOUGH * v.value)) return HS_OK;
-        if (v.lower > 0) log_delta = v.log_scale + log(v.lower);
-        else if (v.log_scale + log(v.upper) < log_delta - 0.5 * MARGIN) log_delta = v.log_scale + log(v.upper) - 3;
-        else break; /* lost; above, delta there is far below what it was taken for */
+        if (A->J.k < 2 || width < fmin(ENOUGH, jumps)) return HS_OK;
+        if (unknown) log_delta = v.value > 0 ? v.log_scale + log(v.value) : A->log_est - NATS;
     }
+    if (chosen < 0 && !(jumps < HUGE_VAL) && !unknown) return HS_TOO_WIDE;
+    if (!(jumps < width || unknown)) return HS_OK;
+    if (jump_lines(A, eps, log_delta, width) < width) return HS_OK;
     if (chosen < 0) return HS_TOO_WIDE;
     start_tilts(A);
     A->cut = CUTS[chosen] * eps;

@@ -395,6 +395,7 @@ class _Settings(Question):
                     return meet(found, far, self.run)
             if name == "prv" and self.rtol is None and what == "point" and found and found.upper < NEGLIGIBLE:
                 continue
+            self.known = found
             found, before = meet(found, self._ask(name, what, add, at), self.run), name
             goal = self.sharp if name == "contour" else wanted
             if found and (found.width <= goal or found.upper == math.inf):  # a jump to infinity: no route knows more

@@ -87,13 +87,15 @@ def point(paired: PairedSteps, eps: float) -> Point | None:
     return Point(least.lower, min(least.estimate, upper), upper, terms, "jumps")
 
 
-def root(paired: PairedSteps, delta: float) -> Root | None:
+def root(paired: PairedSteps, delta: float, known: Root | None = None) -> Root | None:
     """A certified root of delta(eps) = delta, or None: its upper end is where delta_1(eps - s) is at most (1 - PART)
-    delta, or delta where Z cannot exceed s."""
+    delta, or delta where Z cannot exceed s. None also where s is more than what is known of the root leaves open."""
     steps, log_delta = one_sided(paired), math.log(delta)
     if steps is None:
         return None
     s, lost = reach_upper(steps, log_delta + math.log(PART) - log_slack(log_delta))
+    if known and s > known.upper - known.lower:
+        return None
     least = _root(steps, log_delta)
     most = _root(steps, log_delta + math.log1p(-PART) - 2 * log_slack(log_delta)) if lost else least
     if least is None or most is None:
@@ -109,13 +111,15 @@ def squeezed(paired: PairedSteps, add: int, found: Root, delta: float) -> Root:
     may take the pairs at an eps though they find no root."""
     log_delta = math.log(delta)
     slack, (lower, eps, upper) = 2 * log_slack(log_delta), found[:3]
-    steep, last, known = 10 / max(upper, 1e-300), None, None
+    steep, last, known, apart = 10 / max(upper, 1e-300), None, None, True
     for look in range(LOOKS):
         if not lower < eps < upper:
             eps = 0.5 * (lower + upper)
         point = contour.pair_point(paired, add, eps)
-        if not (point and point.width < SHARP):
-            point = meet(point, jumps.pair_point(paired, add, eps))
+        if apart and not (point and point.width < SHARP):
+            other = jumps.pair_point(paired, add, eps)
+            apart = other is not None
+            point = meet(point, other)
         if point is None or not point.lower > -math.inf:
             break
         known = point
@@ -126,6 +130,8 @@ def squeezed(paired: PairedSteps, add: int, found: Root, delta: float) -> Root:
         off = point.estimate - log_delta
         if last and (eps - last[0]) * (last[1] - off) > 0:
             steep = (last[1] - off) / (eps - last[0])
+            if point.upper - point.lower > steep * (upper - lower):
+                break  # no such point moves an end
         last = eps, off
         eps += (off + (-1) ** look * 1.1 * max(point.upper - point.estimate, point.estimate - point.lower)) / steep
     if known is None or last is None or not upper - lower < found.upper - found.lower:

@@ -23,7 +23,7 @@ class Question:
     total, wall : number of steps of such a run, no loss of its ADD direction is larger; 0 and infinite for any other.
     few : whether nothing may stand for its steps but they themselves.
     auto : whether no route was named.   why : what the last route said that declined.
-    rough : whether an upper end of any width will do.
+    rough : whether an upper end of any width will do.   known : what routes asked before left, or None.
     """
 
     __slots__ = (
@@ -32,6 +32,7 @@ class Question:
         "auto",
         "few",
         "gaussian",
+        "known",
         "mirrored",
         "n_threads",
         "rough",
@@ -44,7 +45,7 @@ class Question:
 
     def __init__(self, run, adjacency: str, auto: bool, rtol: float | None, n_threads: int):
         self.run, self.adjacency, self.auto, self.rtol, self.n_threads = run, adjacency, auto, rtol, n_threads
-        self.why, self.rough = "", False
+        self.why, self.rough, self.known = "", False, None
         self._steps = None
         self.gaussian, self.total, self.wall, self.mirrored = gaussian_facts(run, adjacency)
         self.few = not self.gaussian or (not run.gathered and len(run.parts) < FEWEST)

@@ -213,8 +213,10 @@ def _jumps_root(question, add: int, delta: float):
         found = jumps.pair_root(paired, add, delta, question.sharp)
         if not _between_others(question, found):
             return found
-        found = meet(found, one_sided.root(paired, delta), question.run)
-        return one_sided.squeezed(paired, add, found, delta) if found and found.width > one_sided.WIDE else found
+        both = meet(found, question.known, question.run)
+        found = meet(found, one_sided.root(paired, delta, both), question.run)
+        both = meet(found, both, question.run)
+        return one_sided.squeezed(paired, add, both, delta) if both and both.width > one_sided.WIDE else found
     return jumps.root(question.steps, add, math.log(delta), question.sharp)
 
 
