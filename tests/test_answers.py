@@ -348,3 +348,24 @@ def test_what_lies_within_rounding_of_an_end():
         pass
     b = hs.eeai_delta(hs.poisson_subsampled(hs.gaussian(9846.0), 7.95e-12) * 10**12, 1e300, direction="add")
     assert b.lower <= b.estimate <= b.upper
+
+
+@pytest.mark.parametrize(
+    "run, options",
+    [
+        (hs.poisson_subsampled(hs.laplace(68.0), 0.2) * 461, {}),
+        (hs.poisson_subsampled(hs.laplace(24.6), 1e-2) * 274, {}),
+        (hs.compose(hs.poisson_subsampled(hs.gaussian(0.9), 0.02) * 40, hs.laplace(3.0) * 5), {}),
+        (
+            hs.truncated_poisson_subsampled(hs.gaussian(1.05), 5.1e-5, dataset_size=287, max_batch=1) * 6682,
+            {"adjacency": "zero_out"},
+        ),
+    ],
+)
+def test_a_direction_that_is_left_out_is_the_smaller(run, options):  # [theory: pair.directions, line.both]
+    for delta in (1e-9, 1e-6):
+        both = hs.epsilon(run, delta, **options)
+        own = [hs.epsilon(run, delta, direction=side, **options) for side in ("remove", "add")]
+        assert both.lower <= max(one.upper for one in own)
+        assert both.upper >= max(one.lower for one in own)
+        assert both.upper - both.lower < 1e-6 * both.upper

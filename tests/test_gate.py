@@ -89,6 +89,7 @@ _core.kept_make(M, Q, K, 0, 0, -5.0, 1e-6, 20.0, KEPT, WORK)
 LENGTHS = {
     "bulk_line_delta": (PAIR, 3.0, 0.4, NODE, WEIGHT, None),
     "bulk_line_eps": (PAIR, 3.0, -40.0, NODE, WEIGHT, None),
+    "bulk_upper": (PAIR, 3.0, 0.4, -9.0, NODE, WEIGHT, None),
     "jumps_delta": (1.0, 1e-5, 1000.0, 0.4, NODE, WEIGHT, None),
     "jumps_eps": (1.0, 1e-5, 1000.0, -40.0, NODE, WEIGHT, None),
     "few_delta": (PAIR, 2, 0.4, NODE, WEIGHT, None),

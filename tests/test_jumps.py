@@ -11,7 +11,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 import hockeystick as hs
 from conftest import some
-from hockeystick import _core
+from hockeystick import _core, scratch
 from hockeystick.routes import contour, few, jumps, one_sided
 from hockeystick.what import sampling
 from hockeystick.what.pair import GaussianSteps, gaussian_steps, paired_steps
@@ -348,6 +348,79 @@ def test_runs_of_two_sided_branches_against_the_whole_line(adjacency):  # [theor
         assert own.lower <= line.upper
         assert line.lower <= own.upper
         seen += 1
+
+
+def upper_end(pair, k: float, eps: float) -> float:
+    size = _core.bulk_line_work()
+    status, upper = scratch.lend(size, _core.bulk_upper, pair, k, eps, -math.inf, *jumps._rule())
+    return upper if status == _core.OK else math.inf
+
+
+@pytest.mark.parametrize("kind", range(5))
+def test_the_upper_end_of_bulk_and_jumps(kind):  # [theory: small.bulk-beyond, line.chernoff]
+    """Above two runs in real space, and seldom far above."""
+    rng, off = np.random.default_rng(kind + 9), []
+    while len(off) < 8:
+        q, m, w = 10 ** rng.uniform(-5, -0.4), math.exp(rng.uniform(-2.3, 1.2)), rng.uniform(0.02, 0.98)
+        second = [(m, m), (2 * m, 2 * m), (2 * m, m), (m, 2 * m), (2 * m, 0.0)][kind]
+        first = [(m, m), (m, m), (m, 0.0), (0.0, m), (m, 0.0)][kind]
+        branches = ((w if kind else 1.0, q, *first), (1 - w, q * rng.uniform(0.2, 1), *second))[: 1 + bool(kind)]
+        eps = float(abs(branch_loss(rng.uniform(1, 9), *branches[0][1:]))) * rng.uniform(0.3, 2)
+        truth = two_pair_runs(branches, eps)
+        if truth > 1e-12:
+            pair = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches))])
+            off.append(upper_end(pair, 2.0, eps) - math.log(truth))
+    assert min(off) > -1e-8
+    assert sorted(off)[3] < 5
+
+
+def test_the_upper_end_of_many_runs():  # [theory: small.bulk-beyond]
+    """Above certified grids, which share no code with it."""
+    rng, off = random.Random(5), []
+    while len(off) < 6:
+        sigma, q, k = math.exp(rng.uniform(-0.5, 1.5)), 10 ** rng.uniform(-4, -1), int(10 ** rng.uniform(0.5, 2.5))
+        run = hs.poisson_subsampled(hs.gaussian(sigma), q) * k
+        paired = paired_steps(run, "replace_one", False)
+        try:
+            eps = hs.epsilon(run, 10 ** rng.uniform(-8, -2), adjacency="replace_one", route="pld").estimate
+            eps *= rng.uniform(0.6, 1.3)
+            least = hs.log_delta(run, eps, adjacency="replace_one", route="pld").lower
+        except hs.AccuracyError:
+            continue
+        if eps > 0 and least > -30:
+            off.append(jumps.pair_log_upper(paired, 0, eps, -math.inf) - least)
+    assert min(off) > 0
+    assert np.median(off) < 5
+
+
+def test_the_upper_end_is_where_it_says():
+    """One step, where the upper end is the integral of what is beyond the cut and Chernoff's bound below it."""
+    for q, m in ((1e-3, 1.0), (0.05, 0.4), (1e-6, 2.5)):
+        paired = paired_steps(hs.poisson_subsampled(hs.gaussian(1 / m), q) * 1, "replace_one", False)
+        for eps in (0.1 * q, q, 0.3):
+            x = branch_place(np.array([eps]), q, m, m)[0]
+            den = q * ndtr(-m - x) + (1 - q) * ndtr(-x)
+            truth = q * (ndtr(m - x) - ndtr(-m - x)) - math.expm1(eps) * den
+            upper = jumps.pair_log_upper(paired, 0, eps, -math.inf)
+            assert truth < math.exp(upper) * (1 + 1e-9)
+        assert jumps.pair_log_upper(paired, 0, -0.1, -math.inf) == math.inf
+
+
+@pytest.mark.parametrize(
+    "adjacency, sigma, q, k, delta",
+    [
+        ("replace_one", 1.044, 3.852e-4, 52, 1.01e-17),  # 1.9e-3 wide where a line without room left none to others
+        ("replace_one", 0.7534, 1.465e-5, 17653, 6.01e-16),  # 6.2e-2
+        ("replace_one", 0.8285, 1.495e-4, 187, 1.3e-12),  # 4.7e-5
+    ],
+)
+def test_a_line_without_room_leaves_room_to_others(adjacency, sigma, q, k, delta):
+    run = hs.poisson_subsampled(hs.gaussian(sigma), q) * k
+    found = hs.epsilon(run, delta, adjacency=adjacency)
+    assert found.upper - found.lower < 1e-8 * found.upper
+    rough = hs.epsilon(run, delta, adjacency=adjacency, route="contour" if k == 187 else "auto")
+    assert found.lower <= rough.upper
+    assert rough.lower <= found.upper
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -237,3 +237,11 @@ def test_terms_make_up_the_interval_next_to_the_largest_loss(direction, sign, ga
     bound = hs.log_delta(run, 3 * top - gap, direction=direction, rtol=0.5)
     terms = dict(bound.budget.terms)
     assert terms["truncation"] + terms["rounding"] == pytest.approx(0.5 * bound.width, rel=0.01)
+
+
+def test_nodes_that_a_width_asks_for():
+    """None where all would be needed, else so many that a tail of the second power is narrow enough."""
+    assert mixed._nodes_enough(4096, 200.0, 1 << 15) == ()
+    for over in (1.5, 4.0, 10.0):
+        (nodes,) = mixed._nodes_enough(4096, over, 1 << 15)
+        assert over * (4096 / nodes) ** 2 < 1

@@ -21,6 +21,8 @@
  *   inner       panels of bulk.c, through K(c) and every node [theory: small.bulk-line].
  *   rounding    as in contour.c [theory: rounding.line, rounding.nodes].
  *
+ * hs_bulk_upper bounds delta by the bulk's Chernoff bound and by what is beyond the cut, without a line.
+ *
  * What it does not do: several distinct steps; several jumps apart from the bulk.
  */
 #include "law/bulk.h"
@@ -67,7 +69,7 @@ typedef struct {
     double left;                      /* the mass beyond all cells that is no jump */
     double edge[HS_BRANCHES], edge_steep[HS_BRANCHES], edge_cost[HS_BRANCHES]; /* the density r at the cut, S, cost */
     double *nodes, *grid;
-    int64_t used;  /* of the nodes' room */
+    int64_t used;        /* of the nodes' room */
     double values, room; /* inner at outer nodes so far, and at most */
     hs_nodes F;
 } bulk_line;
@@ -420,8 +422,7 @@ static int prepare_bulk_line(bulk_line *A)
     if (st) return st;
     if (A->jump && (st = hs_bulk_cell(&A->G, A->cell_from, A->cell_end, A->s_right, Y))) return st;
     values = (double)((A->J.panels + (A->jump ? A->G.panels : 0)) * A->J.per) * (double)A->N;
-    if (!(A->values + values < A->room) ||
-        !((Y + A->dy) * fmax(fmax(A->J.l0, A->G.l0), least_loss(&A->J)) < 1e6))
+    if (!(A->values + values < A->room) || !((Y + A->dy) * fmax(fmax(A->J.l0, A->G.l0), least_loss(&A->J)) < 1e6))
         return HS_TOO_MANY_NODES;
     A->values += values; /* of what has no room nothing is computed */
     if ((st = bulk_line_values(A, tilt, &T))) return st;

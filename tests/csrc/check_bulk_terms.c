@@ -11,6 +11,7 @@ static void given_masses(const hs_bulk *J, const double *x, double *p, double *u
 #define hs_bulk_line_work own_bulk_line_work
 #define hs_bulk_line_delta own_bulk_line_delta
 #define hs_bulk_line_eps own_bulk_line_eps
+#define hs_bulk_upper own_bulk_upper
 #define hs_bulk_cut given_cut /* with a rule of `few` nodes and panels for small frequencies */
 #define hs_bulk_cell given_cell
 #define hs_nodes_freeze given_freeze
@@ -451,8 +452,10 @@ static void injected(bulk_line *A, int what)
 /* A cut too low, whose jumps above it weigh, and lines of one jump. */
 static void beyond_cut(bulk_line *A)
 {
+    const hs_rule rule = {20, x20, w20};
     hs_value F, S;
-    double l, width;
+    hs_pair pair;
+    double l, width, upper;
     if (!any_line(A, &l, &F) || best_line(A, A->eps, NAN)) return;
     bulk_line_at(A, A->eps, &F);
     if (!(F.lower > 0)) return;
@@ -464,6 +467,10 @@ static void beyond_cut(bulk_line *A)
     bulk_line_at(A, A->eps, &S);
     width *= exp(F.log_scale - S.log_scale);
     term("bulk-beyond", fmax(0, F.value * exp(F.log_scale - S.log_scale) - S.value), S.alias_right, width + own(&S));
+    pair = A->J.pair;
+    if (own_bulk_upper(&pair, A->J.k, A->eps, -HUGE_VAL, &rule, work, hs_bulk_line_work(), &upper)) return;
+    width *= exp(S.log_scale - F.log_scale);
+    term("bulk-upper", 1, exp(upper - F.log_scale - log(F.value)), width / F.value);
 }
 
 /* One far jump from masses off by as much as claimed [theory: small.bulk-parity]. */
@@ -549,6 +556,7 @@ int main(int argc, char **argv)
     median("bulk-rounding-nodes", 30, 1.1, 1.001);
     median("bulk-rounding-k", 30, 1.1, 1.001);
     median("bulk-beyond", 8, 600, 40);
+    median("bulk-upper", 8, 100, 40);
     median("bulk-far-one", 8, 8, 4.1);
     median("bulk-end-lower", 200, 1.01, 1.001);
     median("bulk-end-upper", 150, 1.01, 1.001);

@@ -176,7 +176,7 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None):
         elif short and more and nodes < most and max(truncation, quadrature) > 0.1 * rtol:
             while len(more) > 1 and truncation * (nodes / more[0]) ** 3 > enough:
                 more = more[1:]  # no tail falls faster
-            if answer.status == _core.LOOSE and nodes == NODES[0] and used > nodes - 64:
+            if answer.status == _core.LOOSE and enough > 0 and nodes == NODES[0] and used > nodes - 64:
                 more = [*_nodes_enough(nodes, answer.width / enough, more[0]), *more]
             nodes, *more = more
         else:

@@ -130,8 +130,6 @@ def squeezed(paired: PairedSteps, add: int, found: Root, delta: float) -> Root:
         off = point.estimate - log_delta
         if last and (eps - last[0]) * (last[1] - off) > 0:
             steep = (last[1] - off) / (eps - last[0])
-            if point.upper - point.lower > steep * (upper - lower):
-                break  # no such point moves an end
         last = eps, off
         eps += (off + (-1) ** look * 1.1 * max(point.upper - point.estimate, point.estimate - point.lower)) / steep
     if known is None or last is None or not upper - lower < found.upper - found.lower:
