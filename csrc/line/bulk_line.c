@@ -200,7 +200,8 @@ static double loss_lower(const hs_bulk *J, int r, double x)
 static double log_above(const hs_bulk *J, double least, double *worth)
 {
     double x[HS_BRANCHES];
-    double p, u, den, rel, low = least;
+    double p, u, den, rel;
+    double low = least;
     int r;
     for (r = 0; r < J->pair.branches; r++) {
         hs_bulk_loss loss;

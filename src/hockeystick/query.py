@@ -336,8 +336,8 @@ class _Settings(Question):
         if what == "point":
             smaller = self._below(others[0], at, best.lower)
         else:
-            smaller = best.lower > 0 and self._below(others[0], best.lower, log_lower(at))
-            smaller = smaller or (best.lower > 0 and self._seen_below(others[0], best.lower, log_lower(at)))
+            ask = others[0], best.lower, log_lower(at)
+            smaller = best.lower > 0 and (self._below(*ask) or (best.lower < math.inf and self._seen_below(*ask)))
         return best if smaller else larger(best, next(both))
 
     def _one(self, what: str, add: int, at: float):
