@@ -822,6 +822,7 @@ static int open_bulk_line(bulk_line *A, const hs_pair *pair, double k, const hs_
     A->steep = A->most + CELLS;
     A->cost = A->steep + CELLS;
     A->nodes = A->cost + CELLS;
+    A->room = MOST_VALUES;
     if ((st = hs_bulk_open(&A->G, pair, k, rule, work + HS_BULK_WORK))) return st;
     if ((st = hs_bulk_open(&A->J, pair, k, rule, work))) return st;
     start_tilts(A);

@@ -469,8 +469,8 @@ static void beyond_cut(bulk_line *A)
     term("bulk-beyond", fmax(0, F.value * exp(F.log_scale - S.log_scale) - S.value), S.alias_right, width + own(&S));
     pair = A->J.pair;
     if (own_bulk_upper(&pair, A->J.k, A->eps, -HUGE_VAL, &rule, work, hs_bulk_line_work(), &upper)) return;
-    width *= exp(S.log_scale - F.log_scale);
-    term("bulk-upper", 1, exp(upper - F.log_scale - log(F.value)), width / F.value);
+    width *= exp(S.log_scale); /* in units of 1, as all that follows */
+    term("bulk-upper", F.value * exp(F.log_scale), exp(upper), width);
 }
 
 /* One far jump from masses off by as much as claimed [theory: small.bulk-parity]. */
@@ -519,6 +519,7 @@ int main(int argc, char **argv)
         alias(A);
         truncation(A);
         truncation(A);
+        truncation(A);
         inner(A);
         jump(A);
         jump(A);
@@ -526,7 +527,7 @@ int main(int argc, char **argv)
         beyond_cut(A);
         beyond_cut(A);
     }
-    for (i = 0; i < cases(40); i++) {
+    for (i = 0; i < cases(160); i++) {
         hs_value F;
         double l;
         if (!any_line(A, &l, &F)) continue;
