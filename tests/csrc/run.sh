@@ -19,7 +19,7 @@ case ${HS_CHECKS:-bounds} in
         sources+=("$here/noise.c") checks=("$here"/check_*_terms.c) kinds=(40 21 32) ;;
     *) echo "HS_CHECKS must be bounds, memory or noise, got $HS_CHECKS" >&2 && exit 2 ;;
 esac
-each() { xargs -0 -P "$(nproc)" "$@"; }
+each() { xargs -0 -P "${HS_JOBS:-$(nproc)}" "$@"; } # HS_JOBS: processes at a time
 printf '%s\0' "${sources[@]}" | each -n 1 bash -c '"$@" -o "$build/$(basename "${!#}" .c).o"' - "$cc" "${flags[@]}" -c
 printf '%s\0' "${checks[@]}" | each -n 1 bash -c 'read -r -a cc <<< "$0" && "${cc[@]}" "$@" "$build"/*.o -o "$build/$(basename "${!#}" .c)" -lm' "$cc" "${flags[@]}"
 run() {
