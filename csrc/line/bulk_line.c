@@ -413,19 +413,23 @@ static double least_loss(const hs_bulk *J)
     return least;
 }
 
+/* Whether losses are those of one sampled step under REMOVE. */
+static int one_sided(const hs_pair *pair) { return pair->branches == 1 && pair->down[0] == 0; }
+
 /* The line as placed: panels made for its frequencies, K at its three tilts, nodes, tail. */
 static int prepare_bulk_line(bulk_line *A)
 {
     const double tilt[3] = {A->c, A->s_right, A->s_left};
     double Y = (double)A->N * A->dy, off, values;
     hs_bulk_tilted T;
-    int i, st = hs_bulk_cut(&A->J, A->cut, A->c, Y);
+    int i, has_room, st = hs_bulk_cut(&A->J, A->cut, A->c, Y);
     if (st) return st;
     if (A->jump && (st = hs_bulk_cell(&A->G, A->cell_from, A->cell_end, A->s_right, Y))) return st;
     values = (double)((A->J.panels + (A->jump ? A->G.panels : 0)) * A->J.per) * (double)A->N;
-    if (!(A->values + values < A->room) || !((Y + A->dy) * fmax(fmax(A->J.l0, A->G.l0), least_loss(&A->J)) < 1e6))
-        return HS_TOO_MANY_NODES;
-    A->values += values; /* of what has no room nothing is computed */
+    has_room = A->values + values < A->room && (Y + A->dy) * fmax(fmax(A->J.l0, A->G.l0), least_loss(&A->J)) < 1e6;
+    /* Of what has no room nothing is computed; but a one-sided step is then given up soon. */
+    if (has_room || one_sided(&A->J.pair)) A->values += values;
+    if (!has_room) return HS_TOO_MANY_NODES;
     if ((st = bulk_line_values(A, tilt, &T))) return st;
     lay_cells(A, T.log_b, T.err);
     A->log_tail = -bulk_decay_lower(A, Y) - log(HS_PI * Y) + log1p(A->dy / Y) + 1e-9;
@@ -711,16 +715,18 @@ static double jump_cut(bulk_line *A, double eps, double log_delta)
     return l > 0 ? l : eps;
 }
 
-/* Whether losses are those of one sampled step under REMOVE. */
-static int one_sided(const hs_pair *pair) { return pair->branches == 1 && pair->down[0] == 0; }
+/* One-sided steps, which other routes take as well, are given up sooner. */
+static double most_values(const hs_pair *pair) { return one_sided(pair) ? ONE_LINE : MOST_VALUES; }
 
 /* The line at the cut `chosen` of CUTS, which may be placed already; where there is no room for its nodes, at a lower
  * one, which needs fewer; but pairs, whose nodes cost more, go on to their jumps. Returns the cut, or -1. */
 static int line_from(bulk_line *A, double eps, int chosen, int placed)
 {
     int st = HS_TOO_MANY_NODES;
-    A->room = fmin(A->values + ONE_LINE, MOST_VALUES);
+    double spent = A->values;
+    A->room = fmin(spent + ONE_LINE, most_values(&A->J.pair));
     for (; chosen >= 0; chosen--, placed = 0) {
+        A->values = spent;
         A->cut = CUTS[chosen] * eps;
         st = placed ? HS_OK : place_bulk_line(A, eps, A->cut);
         if (!st) st = prepare_bulk_line(A);
@@ -737,7 +743,7 @@ static double jump_lines(bulk_line *A, double eps, double log_delta, double leas
     hs_value v;
     int i;
     if (A->J.k < 2) return HUGE_VAL;
-    A->room = MOST_VALUES;
+    A->room = most_values(&A->J.pair);
     if (!(log_delta < 0)) log_delta = log_worth(&A->J, eps);
     for (i = 0; i < 3 && !with_jumps(A, eps, jump_cut(A, eps, log_delta), log_delta); i++) {
         double width = HUGE_VAL;
@@ -777,14 +783,16 @@ static int best_cut_of(bulk_line *A, double eps, int *placed)
 }
 
 /* Lines for eps: with jumps apart; where these are not narrow, one at the lowest cut beyond which jumps weigh nothing;
- * the narrower of the two. log_delta: what delta should be near, or NAN. */
+ * the narrower of the two. Of a one-sided step the latter is short, and comes first. log_delta: what delta should be
+ * near, or NAN. */
 static int best_line(bulk_line *A, double eps, double log_delta)
 {
     double width = HUGE_VAL, jumps;
-    int chosen, placed, unknown = !(log_delta < 0), st;
+    int chosen, placed, st;
+    int unknown = !(log_delta < 0), first = !one_sided(&A->J.pair);
     hs_value v;
     end_branches(&A->J, eps);
-    jumps = jump_lines(A, eps, log_delta, HUGE_VAL);
+    jumps = first ? jump_lines(A, eps, log_delta, HUGE_VAL) : HUGE_VAL;
     if (jumps < ENOUGH) return HS_OK;
     chosen = best_cut_of(A, eps, &placed);
     chosen = line_from(A, eps, chosen, placed);
@@ -794,8 +802,8 @@ static int best_line(bulk_line *A, double eps, double log_delta)
         if (A->J.k < 2 || width < fmin(ENOUGH, jumps)) return HS_OK;
         if (unknown) log_delta = v.value > 0 ? v.log_scale + log(v.value) : A->log_est - NATS;
     }
-    if (chosen < 0 && !(jumps < HUGE_VAL) && !unknown) return HS_TOO_WIDE;
-    if (!(jumps < width || unknown)) return HS_OK;
+    if (first && chosen < 0 && !(jumps < HUGE_VAL) && !unknown) return HS_TOO_WIDE;
+    if (first && !(jumps < width || unknown)) return HS_OK;
     if (jump_lines(A, eps, log_delta, width) < width) return HS_OK;
     if (chosen < 0) return HS_TOO_WIDE;
     start_tilts(A);
