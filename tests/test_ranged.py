@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import hockeystick as hs
@@ -68,6 +68,7 @@ def test_the_supremum_over_two_point_pairs():  # [theory: range.two-points, rang
 
 
 @given(EPS0, st.integers(1, 30), st.floats(-1, 1))
+@example(2.4973222623559894, 30, -0.5864302882164331)  # far below 0: once cut below all losses
 @settings(max_examples=40, deadline=None)
 def test_curves_of_k_steps(eps0, k, at):  # [theory: range.law]
     """Every route around the closed form."""

@@ -330,7 +330,7 @@ def prepare(parts, locate, goal: float, n_threads: int = 1):
 def prepare_at(parts, eps: float, goal: float, n_threads: int = 1):
     """The same for delta at eps and below. Where losses reach far beyond, they are cut at eps + ROOM."""
     made, log_delta, t = prepare(parts, lambda made: at_eps(made, eps), goal, n_threads)
-    if made.far < 2 * (eps + ROOM):
+    if made.far < 2 * (eps + ROOM) or eps + ROOM <= 0:
         return made, log_delta, t
     return _cut(parts, eps + ROOM, lambda made, _: at_eps(made, eps), goal, n_threads)
 
