@@ -172,7 +172,12 @@ def test_wide_rules_and_all_steps_meet(case, add):  # [theory: compression.disc,
 def test_scales_of_any_width_have_few_rows():
     """What a query costs: the rows of its rule."""
     rng = np.random.default_rng(1)
-    for high, rates, most in ((100, [0.01], 40), (1e4, [0.1], 40), (10, [0.005, 0.01, 0.02], 90)):
+    for high, rates, most in (
+        (100, [0.01], 40),
+        (1e4, [0.1], 40),
+        (10, [0.005, 0.01, 0.02], 90),
+        (10, np.linspace(0.01, 0.02, wide.RATES), 600),
+    ):
         run = hs.compose_arrays(np.exp(rng.uniform(0, math.log(high), 100_000)), rng.choice(rates, 100_000))
         found = hs.epsilon(run, 1e-5)
         assert found.route == "compressed" and found.upper - found.lower < 1e-11 * found.estimate

@@ -101,19 +101,21 @@ class StepMoments:
 
     def add(self, m: NDArray[np.float64], q: float, k: NDArray[np.int64] | None, sign: int = 1) -> None:
         """Add steps of one rate, or with sign -1 take away what was added."""
+        _core.step_moments_add(m, k, sign, self._changing(q))
+
+    def _changing(self, q: float) -> NDArray[np.uint64]:
+        """The sums of one rate, which are to change: what was read off them is forgotten."""
+        self._counts = self._boxes = None
         if q not in self.sums:
             self.sums[q] = np.zeros((BOXES, DEGREES, 2), np.uint64)
-        self._counts = self._boxes = None
-        _core.step_moments_add(m, k, sign, self.sums[q])
+        return self.sums[q]
 
     def add_step(self, m: float, q: float, n: int) -> bool:
         """Add one step n times; False where that is of one rate too many."""
         if q not in self.sums and len(self.sums) >= RATES_MAX:
             return False
-        if q not in self.sums:
-            self.sums[q] = np.zeros((BOXES, DEGREES, 2), np.uint64)
-        counts, self._counts, self._boxes = self._counts, None, None
-        _core.step_moments_add_one(m, n, self.sums[q])
+        counts = self._counts
+        _core.step_moments_add_one(m, n, self._changing(q))
         if counts is not None:
             counts[q] = counts.get(q, 0) + n
             self._counts = counts
