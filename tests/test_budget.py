@@ -84,3 +84,16 @@ def test_terms_of_a_grid_are_relative_too(run):
         width = bound.width / bound.estimate
         assert 0.1 * width < sum(bound.budget.terms.values()) < 20 * width
         assert sum(bound.budget.terms.values()) < 20 * sum(root.budget.terms.values()) < 10
+
+
+@pytest.mark.parametrize("eps", [0.5, 1.49, 1.5, 4.2])
+def test_terms_of_a_finite_part_are_relative_to_the_whole(eps):
+    """Beside infinite losses the finite ones may be next to nothing of delta: at 1.5 they are rounding alone, of which
+    the terms were reported relative to these."""
+    run = hs.approx_dp(0.5, 1e-6) * 3 + (hs.compose() if eps < 2 else hs.laplace(1.0) * 3)
+    bound = hs.delta(run, eps, route="contour")
+    total, relative = sum(terms_of(bound).values()), bound.width / bound.estimate
+    assert max(terms_of(bound).values()) <= relative + 500 * U
+    assert relative <= 2 * total * (1 + 1e-6) + 500 * U
+    root = hs.epsilon(run, 4e-6 if eps < 2 else 1e-3, route="contour")
+    assert sum(terms_of(root).values()) < 0.5

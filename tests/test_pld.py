@@ -305,3 +305,19 @@ def test_one_step_with_far_losses(eps):
         truth = mpf(q) * gaussian_delta(1 / mpf(sigma), base)
     b = hs.delta(hs.poisson_subsampled(hs.gaussian(sigma), q), eps, direction="remove", route="pld")
     assert b.lower <= truth <= b.upper and b.upper - b.lower <= 1e-2 * truth
+
+
+@pytest.mark.parametrize("run", [hs.randomized_response(1.0) * 5, hs.discrete_gaussian(3.0) * 3, hs.laplace(1.0) * 3])
+def test_what_no_grid_reaches_is_refused_at_once(run, monkeypatch):
+    """Rounding alone is wider: no finer mesh is tried, of which one took seconds."""
+    made = []
+    monkeypatch.setattr(pld, "_curve", lambda *asked, own=pld._curve: made.append(1) or own(*asked))
+    for rtol, most in (1e-12, 2), (1e-14, 0):
+        if rtol < 1e-12 or run.steps != 3:
+            with pytest.raises(hs.AccuracyError):
+                hs.delta(run, 0.3, rtol=rtol, route="pld")
+            assert len(made) <= most
+            made.clear()
+    with pytest.raises(hs.AccuracyError):
+        hs.epsilon(run, 1e-3, rtol=1e-14, route="pld")
+    assert len(made) <= 2

@@ -253,12 +253,22 @@ def _point(question, found: Finite, add: int, eps: float):
     if found.lost and not answer.lower > math.log(found.lost) + LOST:
         question.why = LEFT_OUT
         return None
-    low, mid, high = answer.lower, answer.estimate, answer.upper
+    low, mid, high, terms = answer.lower, answer.estimate, answer.upper, answer.terms
     if found.lost:
-        high = min(math.nextafter(high + math.exp(math.log(found.lost) + 1e-9 - low), math.inf), 0.0)
+        left_out = math.exp(math.log(found.lost) + 1e-9 - low)
+        high = min(math.nextafter(high + left_out, math.inf), 0.0)
+        terms = _of_whole(terms, 1.0, left_out, 0.0)
     if found.log_finite:
+        finite = mid
         low, mid, high = (_with_infinite(x, found.log_finite, side) for x, side in ((low, -1), (mid, 0), (high, 1)))
-    return Point(low, mid, high, answer.terms, "contour")
+        terms = _of_whole(terms, math.exp(min(found.log_finite + finite - mid, 0.0)), 0.0, 32 * U)
+    return Point(low, mid, high, terms, "contour")
+
+
+def _of_whole(terms: tuple[float, ...], share: float, truncation: float, rounding: float) -> tuple[float, ...]:
+    """The terms of a part of delta, relative to the whole, of which it is `share`, and what is added to two of them."""
+    aliasing, before, inner, own = terms
+    return share * aliasing, share * before + truncation, share * inner, share * own + rounding
 
 
 def below(question, add: int, eps: float, log_delta: float) -> bool:
@@ -313,4 +323,6 @@ def _root(question, found: Finite, add: int, delta: float):
         return Root(0.0, 0.0, 0.0, ZERO, "contour") if at_zero and at_zero.at_most(delta) else None
     first, last = answers[0], answers[-1]
     mid, high = 0.5 * (first.estimate + last.estimate), last.upper if visible else wall(parts, least)
-    return Root(max(first.lower, 0.0), max(mid, 0.0), max(high, 0.0), last.terms, "contour")
+    left_out = math.exp(math.log(found.lost) + 1e-9) / delta if found.lost else 0.0
+    terms = _of_whole(last.terms, min(most / delta, 1.0), left_out, (most - visible) / delta if inexact else 0.0)
+    return Root(max(first.lower, 0.0), max(mid, 0.0), max(high, 0.0), terms, "contour")

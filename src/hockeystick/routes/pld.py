@@ -48,6 +48,9 @@ REFUSALS = 4
 POINTS = 1 << 21
 """Longest circle when no tolerance is asked for: about a second. With one, the limit is MAX_CELLS."""
 
+LEAST = 1e-12
+"""Of delta: no mesh is made for less, as the rounding of every circle is wider [theory: grid.fft-error]."""
+
 CIRCLE, QUICK = 1 << 15, 15_000
 """Longest circle, and lattice points of all laws together, where `auto` only wants what a few hundredths of a second
 give."""
@@ -181,6 +184,7 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
     """delta(eps) of a run of losses, None where it cannot be certified; AccuracyError where no lattice is short
     enough."""
     goal, best, narrowest = rtol or RTOL, None, math.inf
+    _seen_by_a_grid(goal)
     made, log_delta, t = prepare_at(parts, eps, goal, n_threads)
     far = out_of_reach(made, eps)
     if far:  # only an upper end can be had, which a quick answer gives
@@ -210,7 +214,8 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
         width = (high - low) / mid if mid > 0 else math.inf
         if far or width <= goal or (width == math.inf and dx < first):
             break
-        if terms[2] > 0.4 * (high - low):  # rounding makes the width: that of the stages, or its floor
+        # rounding makes the width, or more than was asked for: that of the stages, or a floor, which finer meshes raise
+        if terms[2] > min(0.4 * (high - low), goal * mid):
             if not limits.evolving:
                 break
             limits = limits._replace(evolving=False)
@@ -270,6 +275,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         log_delta, t, _ = at_eps(made, guess)
     if log_delta < LOG_MIN:
         return None
+    _seen_by_a_grid(goal * max(guess, 1e-9) * t if rtol else LEAST)
     room = min(1.5 / t, 1.0 + abs(guess))
     tolerance = _of_delta(goal, guess, t)
     dx = last = mesh(made, t, tolerance)
@@ -300,13 +306,13 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         last = dx
         if high - low <= goal * max(mid, 1e-300) or high == math.inf:
             break
-        if terms[2] > 0.4 * t * delta * (high - low):  # as in `point`
+        if terms[2] > t * delta * min(0.4 * (high - low), goal * mid):  # as in `point`
             if not limits.evolving:
                 break
             limits = limits._replace(evolving=False)
             continue
         dx *= _shrink(goal * mid, high - low, aligned)
-        tolerance = max(1e-12, min(tolerance, _of_delta(goal, mid, t)))
+        tolerance = max(LEAST, min(tolerance, _of_delta(goal, mid, t)))
         guess, room = mid, min(room, 2 * (high - low) + 8 * dx)
     return best
 
@@ -362,6 +368,11 @@ def _cut(parts, cap: float, locate, goal: float, n_threads: int, delta: float = 
 
 def relative(terms: tuple[float, ...], delta: float) -> tuple[float, ...]:
     return tuple(x / delta if x else 0.0 for x in terms) if delta > 0 else (math.inf,) * len(terms)
+
+
+def _seen_by_a_grid(tolerance: float) -> None:
+    if tolerance < LEAST:
+        raise AccuracyError(f"{tolerance:.2g} of delta is below the rounding of a convolution")
 
 
 def _of_delta(goal: float, eps: float, t: float) -> float:
