@@ -437,6 +437,8 @@ int hs_saddle_atoms_cgf(int b, const hs_atoms *atoms, const double *k, double t,
 int hs_saddle_cumulants(const hs_run *run, double t, const hs_lent *lent, double *out);
 int hs_saddle_moments_upper(const hs_run *run, int have_eps, double value, const hs_lent *lent, double *tilt,
                             double *upper);
+/* log delta(eps) + eps t is at most `upper` at every eps; t > 0. */
+int hs_saddle_any_eps_upper(const hs_run *run, double t, const hs_lent *lent, double *upper);
 /* An upper end of log delta(eps): the search for the least stops at one that is at most `enough`. The scratch lent is
  * n_threads hs_saddle_work() doubles. */
 int hs_saddle_delta_upper(const hs_run *run, double eps, double enough, const hs_lent *lent, double *upper);

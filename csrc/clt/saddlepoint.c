@@ -497,6 +497,21 @@ int hs_saddle_moments_upper(const hs_run *run, int have_eps, double value, const
     return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
 
+/* log delta(eps) + eps t is at most this at every eps: Chernoff's bound, or where that is less the largest density of
+ * the normal law that the tilted law is near [theory: saddle.any-eps]. */
+int hs_saddle_any_eps_upper(const hs_run *run, double t, const hs_lent *lent, double *upper)
+{
+    hs_steps S;
+    hs_tilted T;
+    double lf = hs_payoff(t), top;
+    int st = hs_steps_open(&S, run, lent);
+    if (st || (st = hs_steps_tilted(&S, t, &T))) return st;
+    top = 0.39894228040143267794 / (sqrt(T.d[2]) * t * (1 + t)) + 2 * exp(lf) * T.kolmogorov;
+    lf = fmin(lf, log(top));
+    *upper = T.K + T.K_err + lf + HS_U * (8 * fabs(T.K) + 16 * (1 + fabs(lf)));
+    return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+}
+
 /* An upper bound of log delta(eps) in the ADD direction without any grid, at the best of a few tilts
  * [theory: saddle.add]. */
 static double add_upper(const hs_steps *S, double eps)

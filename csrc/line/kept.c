@@ -53,10 +53,11 @@ static double other_upper(const kept_line *L, double m, double q, double k, doub
     return k * (log_m + err) + 4 * HS_U * k * (fabs(log_m) + err);
 }
 
-/* The tilt of the other direction's bound at eps, and the bound without - t eps. Near the largest loss of ADD there is
- * no saddle: then some larger tilt. */
+/* The tilt of the other direction's bound at eps, and the bound without - t eps: Chernoff's, or that of a law near a
+ * normal one. Near the largest loss of ADD there is no saddle: then some larger tilt. */
 static void make_other(kept_line *L, const hs_contour *C, double eps, double *work, int64_t n_work)
 {
+    const hs_lent lent = {work, n_work, 1, C->poll};
     hs_contour D = *C;
     double upper;
     D.run.add = !C->run.add;
@@ -68,6 +69,7 @@ static void make_other(kept_line *L, const hs_contour *C, double eps, double *wo
     }
     L->t = D.t;
     L->K_o = upper + eps * D.t + 4 * HS_U * (fabs(upper) + fabs(eps * D.t));
+    if (hs_saddle_any_eps_upper(&D.run, D.t, &lent, &upper) == HS_OK) L->K_o = fmin(L->K_o, upper);
 }
 
 /* Adds n steps, rows of (m, q, k), to the sums of a line. */

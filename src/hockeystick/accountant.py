@@ -260,9 +260,11 @@ class Accountant(Recorder):
                 raise DomainError(
                     f"an accountant of moments takes Gaussian steps of at most {RATES_MAX} rates, got {brief(step)}"
                 )
-            new[step] = count("total count of a step", self._counts.get(step, 0) + n * times)
+            new[step] = total = self._counts.get(step, 0) + n * times
+            if total > K_MAX:
+                count("total count of a step", total)
         if self.limit is not None:
-            self._require(self._growing(self._known()) + Run(parts) * times, Run(parts), times)
+            self._require(self._known() + Run(parts) * times, Run(parts), times)
         return new
 
     def _require(self, whole: Run, more: Run, times: int) -> None:
@@ -426,7 +428,7 @@ class Accountant(Recorder):
         if not more.steps:
             return K_MAX
         with self._lock:
-            before, most = self._growing(self._recorded()), K_MAX
+            before, most = self._recorded(), K_MAX
             if more.listed:
                 most = min((K_MAX - self._counts.get(part, 0)) // n for part, n in more.parts)
         return most_steps(target, before, more, most)
@@ -435,11 +437,12 @@ class Accountant(Recorder):
     def run(self) -> Run:
         """All that was recorded, as an immutable run."""
         with self._lock:
-            return self._recorded()
+            known = self._recorded()
+            return known.alone() if isinstance(known, RecordedRun) else known
 
     def _asked(self) -> Run:
         with self._lock:
-            return self._growing(self._recorded())
+            return self._recorded()
 
     def _recorded(self) -> Run:
         if self._ledger is not None and self._ledger.stale():
@@ -447,22 +450,16 @@ class Accountant(Recorder):
         return self._known()
 
     def _known(self) -> Run:
-        """The run of the counts."""
+        """The run of the counts; where these have moments, its questions go to the lines that are kept."""
         if self._run is None:
             moments = self._gathered()
             if moments:
-                self._run = RecordedRun(self._counts, moments, self._base)
+                self._lines = self._lines or Lines(sum(moments.counts().values()))
+                self._run = RecordedRun(self._counts, moments, self._base, lines=self._lines)
                 self._given = weakref.ref(self._run)
             else:
                 self._run = Run(tuple(self._counts.items()))
         return self._run
-
-    def _growing(self, run: Run) -> Run:
-        """The run of the counts, whose questions go to the lines that are kept."""
-        if not isinstance(run, RecordedRun):
-            return run
-        self._lines = self._lines or Lines(run.steps)
-        return run.kept_by(self._lines)
 
     def _gathered(self) -> StepMoments | None:
         """The moments of the counts, where these are many and all have some."""

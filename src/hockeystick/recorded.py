@@ -91,13 +91,19 @@ class RecordedRun(Gathered):
     __slots__ = ("__weakref__", "_base", "_counts", "_moments", "_more", "_shared", "lines", "place", "total")
 
     def __init__(
-        self, counts: dict[Mechanism, int], moments: StepMoments, base: StepMoments | None, more: tuple[Run, ...] = ()
+        self,
+        counts: dict[Mechanism, int],
+        moments: StepMoments,
+        base: StepMoments | None,
+        more: tuple[Run, ...] = (),
+        lines: Lines | None = None,
     ) -> None:
         self._counts, self._moments, self._base, self._more = counts, moments, base, more
         self._shared: RecordedRun | None = None  # while it lives, the accountant leaves the counts alone
-        self.lines: Lines | None = None  # of the accountant, which had recorded so much then:
-        self.place, self.total = 0, 0.0
         self._cache = {"unsettled": False}
+        self.lines = lines  # of the accountant, which had recorded so much then:
+        if lines:
+            self.place, self.total = lines.place, lines.total
 
     def __reduce__(self):
         return RecordedRun, (self._counts, self._moments, self._base, self._more)
@@ -122,11 +128,10 @@ class RecordedRun(Gathered):
             return both
         return super().__add__(other)
 
-    def kept_by(self, lines: Lines) -> RecordedRun:
-        """The same run, of which an accountant's lines know every step and no more."""
+    def alone(self) -> RecordedRun:
+        """The same run, whose questions go to no lines."""
         own = RecordedRun(self._counts, self._moments, self._base)
         own._shared, own._cache = self, self._cache
-        own.lines, own.place, own.total = lines, lines.place, lines.total
         return own
 
     def recorded(self) -> tuple[RecordedRun, NDArray[np.float64]]:

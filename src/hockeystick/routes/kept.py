@@ -98,19 +98,6 @@ class Lines:
         finally:
             self._lock.release()
 
-    def root_upper(self, question: Question, value: float, goal: float) -> float:
-        """An upper end of ADD's root: the last that its line certified, and the largest losses of the steps since
-        [theory: line.kept-root]."""
-        if not self._held():
-            return math.inf
-        try:
-            line = self._kept.get((0, 1, value, goal))
-            if line is None or question.run.recorded()[0].place < line.place or not question.wall < math.inf:
-                return math.inf
-            return (line.upper + (question.wall - line.wall)) * (1 + 4 * U)
-        finally:
-            self._lock.release()
-
     def _asked(self, key: Any, question: Question):
         base, extra = question.run.recorded()
         tried = self._tried.get(key)
@@ -121,19 +108,19 @@ class Lines:
         fresh = current and base.total > (1 + GROWTH) * tried
         if fresh:
             self._hold(key, _line_of(_base_of(question, base), key), base)
-        answer = self._answer(key, base, extra, question)
+        answer = self._answer(key, base, extra)
         line = self._kept.get(key)
         if answer is None and line and (line.place == LOST or not len(extra)):  # the line has had its time
             if current and not fresh:
                 self._hold(key, _line_of(_base_of(question, base), key), base)
-                answer = self._answer(key, base, extra, question)
+                answer = self._answer(key, base, extra)
             else:
                 self._tried[key] = base.total if fresh else 0.0
             if answer is None and (self._kept.get(key) is line or not len(extra)):
                 self._kept.pop(key, None)
         return answer
 
-    def _answer(self, key: Any, base, extra, question: Question):
+    def _answer(self, key: Any, base, extra):
         """What a line says of the steps of `base` and some more; None where it does not serve."""
         line = self._kept.get(key)
         total = base.total + float(extra[:, 2].sum()) if len(extra) else base.total
@@ -142,16 +129,17 @@ class Lines:
         have_eps, _, value, _ = key
         first, last = line.place - self._first, base.place - self._first
         rows = np.concatenate([self._rows[first:last], extra]) if len(extra) else self._rows[first:last]
-        line.place, line.upper = LOST, math.inf  # where it has no room for what was recorded, or fails on the way
+        line.place = LOST  # where it has no room for what was recorded, or fails on the way
         work = scratch.borrow(_core.KEPT_WORK)
         found, below = _core.kept_ask(line.memory, rows, last - first, have_eps, value, line.route != "contour", work)
         scratch.give_back(work)
         if last == first or found.status in (_core.OK, _core.LOOSE):
             line.place = base.place
-        line.width = min(line.width, found.width) if found.status == _core.OK else line.width
-        if found.status == _core.OK and found.width <= max(WIDER * line.width, NARROW):
-            if not (have_eps or len(extra)):
-                line.upper, line.wall = found.upper, question.wall * (1 - 2 * (question.run.distinct + 5) * U)
+        if found.status != _core.OK:
+            return None
+        width = found.width
+        line.width = min(line.width, width)
+        if width <= max(WIDER * line.width, NARROW):
             return (found.root(line.route) if isinstance(found, Crossing) else found.point(line.route)), below
         return None
 
@@ -175,16 +163,15 @@ _FAR = 2
 class _Line:
     """A line, or a bound, and what it has taken in.
 
-    memory : that of csrc/line/kept.c.   route : its name.   upper, tilt : Chernoff's bound and its tilt; `upper` of a
-    line that finds roots is the end of the last, when ADD's largest loss was at least `wall`.
+    memory : that of csrc/line/kept.c.   route : its name.   upper, tilt : Chernoff's bound and its tilt.
     """
 
-    __slots__ = ("memory", "place", "route", "tilt", "total", "upper", "wall", "width")
+    __slots__ = ("memory", "place", "route", "tilt", "total", "upper", "width")
 
     def __init__(self, route: str, upper: float = math.inf, tilt: float = 0.0) -> None:
         self.route, self.upper, self.tilt = route, upper, tilt
         self.memory = np.empty(0 if upper < math.inf else _core.KEPT_ROOM)
-        self.place, self.total, self.wall = 0, 0.0, math.inf
+        self.place, self.total = 0, 0.0
         self.width = math.inf  # of its narrowest answer
 
 
@@ -257,8 +244,6 @@ def largest(question, what: str, at: float) -> Point | Root | None:
     if not have_eps and not found.lower > 0:
         return None
     if not others or (not have_eps and found.lower >= wall) or below <= (found.lower if have_eps else log_lower(at)):
-        return found
-    if not have_eps and lines.root_upper(question, value, goal) <= found.lower:
         return found
     if goal == DECIDES and below < 0:
         return found._replace(upper=max(found.upper, below))
