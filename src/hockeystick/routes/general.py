@@ -37,7 +37,7 @@ SHIFT_MAX = 4.0
 """Largest shift of these, in units of sigma: beyond it convolution is as good."""
 
 
-POINTS_FROM, SLOW, ENOUGH = ((0.55, 300.0), (0.85, 25_000.0)), 1600.0, -45.0
+POINTS_FROM, SLOW, ENOUGH = ((0.55, 300.0), (0.85, 25_000.0), (1.3, 1e5)), 1600.0, -45.0
 """Up to some sensitivity/sigma the steps over its square from which an epoch is taken by points of its density; those
 from which by all that there are, or where what lies beyond their far end is so small (its logarithm)."""
 

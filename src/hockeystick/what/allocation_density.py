@@ -11,19 +11,22 @@ the expectation by the trapezoid rule of mesh H. Points of the law are l_j = jh 
 of two normal distribution functions [theory: allocation.points].
 
 Error claims. The relative error of a mass is the sum of: what the rule in g misses; nodes beyond the last; aliases of
-period P; what the cut leaves out; rounding, first order in u with room to spare. What the window leaves out of the law
-is a probability, `lost`.
+period P; what the cut leaves out, or what is not known of it (allocation_jumps.py); rounding, first order in u with
+room to spare. What the window leaves out of the law is a probability, `lost`.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..outward import U
+
+if TYPE_CHECKING:
+    from .allocation_jumps import Jumps
 
 SEEN, MISSED = 9.3, 10.4
 """y in deviations that the points serve, and what their aliases are beyond: e^-54."""
@@ -31,8 +34,11 @@ SEEN, MISSED = 9.3, 10.4
 CUT, LAST = 0.05, 12.0
 """eta m: what a cut is smoothed by; it is sharp LAST eta beyond b."""
 
-LEFT = (46.0, 34.0, 24.0)
-"""Nats by which what a cut rejects is rarer than what it leaves: fewer where a line needs a lower cut."""
+LEFT = 46.0
+"""Nats by which what a cut rejects is rarer than what it leaves."""
+
+JUMP, LOWERED = 3.0, 4.0
+"""Deviations of W of a term at the cut of allocation_jumps.py, and those from which a cut is lowered to it."""
 
 REACH = 90.0
 """Deviations of W beyond which no line goes."""
@@ -380,7 +386,7 @@ class _Line:
 class _Law:
     """Lines for the density of W, and Chernoff's bounds of its tails."""
 
-    __slots__ = ("eta", "far", "lines", "m", "sd", "t")
+    __slots__ = ("eta", "far", "jumps", "lines", "m", "sd", "t")
 
     def __init__(self, m: float, t: int):
         self.m, self.t = m, t
@@ -388,22 +394,30 @@ class _Law:
         self.eta = min(0.7, CUT / m)
         self.lines: dict[float, _Line | None] = {}
         self.far: dict[tuple[float, bool, float], _Line] = {}
+        self.jumps: Jumps | None = None
 
     def line(self, z: float) -> _Line | None:
-        """The line for W about z deviations."""
+        """The line for W about z deviations; from LOWERED on its cut is that of `jumps`."""
         if z not in self.lines:
-            self.lines[z] = None
-            for left in LEFT:
-                b = self._cut(z, left)
-                r, mean = self._tilt(z, b), max(1 + z * self.sd / self.t, 0.05)
-                found = _Line(self.m, self.t, r, b, self.eta, mean)
-                beyond = found.real(r + math.copysign(1 / self.sd, z))[0]
-                if math.isfinite(found.kappa) and math.isfinite(beyond) and found.rule.H > MESH_MIN:
-                    self.lines[z] = found
-                    break
+            b, low = self._cut(z), self._place(JUMP)
+            lowered = z > 0 and b > self._place(LOWERED) and low > 1 + 17 * 2 * self.eta
+            b, eta = (low, 2 * self.eta) if lowered else (b, self.eta)
+            r, mean = self._tilt(z, b, eta), max(1 + z * self.sd / self.t, 0.05)
+            found = _Line(self.m, self.t, r, b, eta, mean)
+            beyond = found.real(r + math.copysign(1 / self.sd, z))[0]
+            known = math.isfinite(found.kappa) and math.isfinite(beyond) and found.rule.H > MESH_MIN
+            self.lines[z] = found if known else None
+            if known and lowered and self.jumps is None:
+                from .allocation_jumps import Jumps  # at its first use
+
+                self.jumps = Jumps(self, found, _Line(self.m, self.t - 1, 0.0, b, eta, 0.8))
         return self.lines[z]
 
-    def _cut(self, z: float, left: float) -> float:
+    def _place(self, z: float) -> float:
+        """Where d is z deviations of W."""
+        return math.log1p(z * self.sd) / self.m + 0.5 * self.m
+
+    def _cut(self, z: float, left: float = LEFT) -> float:
         """The least cut for which samples with a rejected term are about `left` nats rarer near W = z sd than others:
         the term comes from g = b - s eta, is rejected about e^(-s^2/2) of the time, and what is beyond z is for the
         others to make up. Any cut is valid."""
@@ -423,9 +437,20 @@ class _Law:
                 near = b
         return far
 
-    def _tilt(self, z: float, b: float) -> float:
+    def lowered(self, line: _Line | None) -> bool:
+        return bool(line and self.jumps and line.rule.b == self.jumps.b)
+
+    def rare(self, z: float, lines: list[_Line | None]) -> bool:
+        """Whether samples without a rejected term are the fewer ones at z deviations, by the last of `lines`."""
+        line = next((line for line in reversed(lines) if line), None)
+        if not self.lowered(line):
+            return False
+        x = z * self.sd
+        return float(self.jumps.density(np.array([x]))[0][0]) > exp(self.t * line.kappa - line.r * x) / self.sd
+
+    def _tilt(self, z: float, b: float, eta: float) -> float:
         """z/sd, less where jumps would then be what the line mostly sees; any tilt is valid."""
-        R = _Rule(self.m, b, self.eta, min(0.25, 0.5 * self.eta), 1.0, 12 + 1.5 * max(0.0, -z) / math.sqrt(self.t))
+        R = _Rule(self.m, b, eta, min(0.25, 0.5 * eta), 1.0, 12 + 1.5 * max(0.0, -z) / math.sqrt(self.t))
 
         def moments(r: float) -> tuple[float, float]:
             log = np.log(R.w + 1e-320) + r * R.d
@@ -457,6 +482,10 @@ class _Law:
             den = np.array([_log_tail((-y / m - 0.5 * m) * math.sqrt(t) * (1 - 8 * U)) for y in at.tolist()])
             num = den + np.minimum(at, 0.0)
         num, den = np.minimum(num, 0.0), np.minimum(den, 0.0)
+        if above and any(self.lowered(line) for line in lines):
+            for tails, found in zip((num, den), self.jumps.tail(x), strict=True):
+                np.minimum(tails, found, out=tails)
+            return num, den
         lines = [line for line in lines if line.r and (line.r > 0) == above]
         for line in lines + self._far(max((abs(line.r) for line in lines), default=0.0), above, depth):
             if not math.isfinite(line.kappa):
@@ -507,10 +536,10 @@ class _Law:
                 break
         return out
 
-    def density(self, x: np.ndarray, line: _Line):
-        """(log of the density of W at x, bound of its relative error) by the line for W about x."""
-        t, r, sd = self.t, line.r, self.sd
-        base = t * line.kappa
+    def accepted(self, x: np.ndarray, line: _Line) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The density at x of the sum of line.t accepted terms, a bound of its error, both over e to the third."""
+        r, sd = line.r, self.sd
+        base = line.t * line.kappa
         others = [(q, line.peak(q) - base) for q in (r - 4 / sd, r - 1 / sd, r + 0.3 / sd, r + 1 / sd, r + 4 / sd)]
         for P in (11, 14, 18, 24, 32, 48, 64):
             alias = np.zeros(x.size)
@@ -525,14 +554,23 @@ class _Law:
             if (alias * sd).max() < 1e-11:
                 break
         value, error = line.visit(x, P * sd)
-        error = error + alias + np.exp(self.rejected(line, x) + r * x - base)
-        off = t * (line.off + 2 * _tail(min(12.0, line.rule.b / self.eta))) + U * (
-            20 + 6 * abs(base) + 8 * np.abs(r * x)
-        )
+        off = line.t * line.off + U * (20 + 6 * abs(base) + 8 * np.abs(r * x))
+        return value, error + alias + (np.abs(value) + error) * np.expm1(off), base - r * x
+
+    def density(self, x: np.ndarray, line: _Line):
+        """(log of the density of W at x, bound of its relative error) by the line for W about x."""
+        value, error, base = self.accepted(x, line)
+        if self.lowered(line):
+            more, off = self.jumps.density(x)
+            scale = np.exp(base)
+            value, error, base = value * scale + more, error * scale + off + 1e-300, 0 * base
+        else:
+            part = line.t * 2 * _tail(min(12.0, line.rule.b / self.eta))  # of what `rejected` leaves out
+            error = error + np.exp(self.rejected(line, x) - base) + (value + error) * part
         bad = ~(value > 4 * error)
         with np.errstate(invalid="ignore", divide="ignore"):
-            log = np.where(bad, 0.0, np.log(np.where(bad, 1.0, value)) + base - r * x)
-            return log, np.where(bad, np.inf, error / (value - error) + off)
+            log = np.where(bad, 0.0, np.log(np.where(bad, 1.0, value)) + base)
+            return log, np.where(bad, np.inf, error / (value - error))
 
 
 MESH_MIN = 4e-3
@@ -549,7 +587,7 @@ def _law(m: float, t: int) -> _Law:
 def points(m: float, t: int, depth: float, eta: float, reach: float) -> Points | None:
     """The law of one epoch where what is left out has a probability of at most e^-depth, or None. eta: the width of the
     window in units of 1/a. reach: deviations up to which there are points."""
-    end, grown = 3.5 + eta, math.sqrt(1 + 2 / eta**2)
+    grown = math.sqrt(1 + 2 / eta**2)
     a = math.sqrt(t) / m
     law = _law(m, t)
     h = 2 * math.pi / ((SEEN + MISSED) * a * grown)
@@ -559,11 +597,17 @@ def points(m: float, t: int, depth: float, eta: float, reach: float) -> Points |
     reached = [min(reach, REACH, 0.99 * t / law.sd if side < 0 else REACH) for side in (1, -1)]
     for side, last in zip((1, -1), reached, strict=True):
         for z in np.arange(0.0, last + 0.5 * STEP, STEP):
+            if side > 0 and law.rare(float(z), [*found.values()]):
+                break
             found[side * float(z)] = law.line(side * float(z))
             if found[side * float(z)] is None and z > 0:
                 found[side * float(z - 0.5 * STEP)] = law.line(side * float(z - 0.5 * STEP))
     lines = {z: line for z, line in sorted(found.items()) if line is not None}
+    slow = any(law.lowered(line) for line in lines.values())  # the density then falls slower than a tilt rises
+    if slow:
+        reached[0] = REACH
     for side, last in zip((1, -1), reached, strict=True):
+        end = 9 if slow and side > 0 else 3.5 + eta
         width = math.sqrt(2 * (depth + 3)) * math.sqrt(1 + eta**2) / a
         for tried in range(30):
             at = side * np.linspace(0.0, width + end * eta / a, 200)

@@ -1,0 +1,198 @@
+"""One large term of a sum of t lognormals: what a low cut of the normal variable rejects.
+
+Symbols as in allocation_density.py. A term is rejected with probability psi(g) = Phi((g-b)/eta) = 1 - chi; k(w) =
+psi(g) n(g)/(mX), X = 1 + w = exp(m g - v/2), is the density of d = w of rejected terms, p_n that of the sum of n
+accepted ones, phi the least number with k <= phi to the right of a place.
+
+Formulas [theory: allocation.jump].
+    density of W = p_t(x) + t int k(x-y) p_(t-1)(y) dy + that of samples with two rejected terms;
+the integral by the trapezoid rule of mesh h on the window -LEFT .. RIGHT deviations, in which all terms are positive.
+
+Error claims. The absolute error of the integral is the sum of: aliases of the mesh; nodes beyond the window; errors of
+p_(t-1) at the nodes; rounding of k, first order in u with room to spare. Samples with two rejected terms, and tails,
+are bounded by shells of what the others sum to.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..outward import U
+from .allocation_density import LAST, _log_tail, _normal_cdf
+
+if TYPE_CHECKING:
+    from .allocation_density import _Law, _Line
+
+LEFT, RIGHT = 13.0, 18.0
+SHELLS = np.array([*np.arange(0.0, 11.0), 12.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0])
+MESHES = (0.1, 0.08, 0.06, 0.05, 0.04)
+NATS = 46.0
+"""Nats that aliases are below the mass of a jump."""
+
+
+class Jumps:
+    """Samples with a rejected term where the cut is b."""
+
+    def __init__(self, law: _Law, line: _Line, others: _Line):
+        """line: of t terms; others: of t - 1 at tilt 0, with the same cut."""
+        self.law, self.line, self.others = law, line, others
+        self.m, self.t, self.b, self.eta, self.sd = law.m, law.t, line.rule.b, line.rule.eta, law.sd
+        self.log_rejected, self.log_moved = (line.rule.log_rejected(shift) for shift in (0.0, law.m))
+        self.peak = self._peak()
+        self.mesh, self.missed = self._mesh()
+        self.y = self.mesh * np.arange(-math.ceil(LEFT * self.sd / self.mesh), math.ceil(RIGHT * self.sd / self.mesh))
+        value, error, base = law.accepted(self.y, others)
+        least = 0.5 * np.min([np.exp(log - q * self.y) for q, log in self._peaks()], axis=0)
+        value, error = value * np.exp(base), error * np.exp(base)
+        self.p, self.off = np.where(least < error, least, value), np.minimum(least, error) * (1 + 1e-9)
+        self.beyond = self._beyond()
+
+    def _cells(self) -> tuple[np.ndarray, np.ndarray]:
+        """Normal variables from beyond the last that matters on, rising."""
+        g = np.arange(self.b - 16 * self.eta, self.b + 30.0, 0.1 * self.eta)
+        return g, _normal_cdf((g - self.b) / self.eta)
+
+    def _peak(self) -> float:
+        """An upper bound of k: by cells from b - 16 eta > 1 on, to the left by psi's value there."""
+        g, psi = self._cells()
+        high = psi[1:] * np.exp(-0.5 * g[:-1] ** 2 - self.m * g[:-1] + 0.5 * self.m**2)
+        left = float(psi[0]) * math.exp(self.m**2)
+        return (float(high.max()) + left) / (self.m * math.sqrt(2 * math.pi)) * (1 + 1e-9)
+
+    def _decay(self, tau: float, near: float, whole: float) -> float:
+        """Bound of int psi n e^{-near X s}/(1 - e^{-whole X s}) dg, s = sin(m tau)."""
+        g, psi = self._cells()
+        s = math.sin(self.m * tau)
+        X = np.exp(self.m * g[:-1] - 0.5 * self.m**2) * s
+        one = psi[1:] * np.exp(-0.5 * g[:-1] ** 2 - near * X) / -np.expm1(-whole * X)
+        left = float(psi[0]) * (1 + math.exp(self.m**2) / (whole * s))  # 1/(1 - e^-z) <= 1 + 1/z; E X^-1 = e^v
+        right = 2 * math.exp(_log_tail(float(g[-1])))
+        cell = float(g[1] - g[0])
+        return float(one.sum()) * cell / math.sqrt(2 * math.pi) * (1 + 1e-9) + left + right
+
+    def _mesh(self) -> tuple[float, float]:
+        """The widest mesh whose aliases are rare enough, and a bound of the error of the integral by it."""
+        top, t = self.others.top, self.t
+        far = math.exp(min(self.others.tail(top), 50.0))  # C(0)^(t-1) <= 1
+        mass = math.exp(self.log_rejected)
+        best = (math.inf, MESHES[-1])
+        for part in MESHES:
+            whole = 2 * math.pi / (part * self.sd)
+            near = whole - top
+            if not near > 0:
+                continue
+            for tau in (0.2, 0.4, 0.7):
+                if self.m * tau > 1.5:
+                    continue
+                grown = math.exp(0.5 * tau * tau * (1 + self.eta**-2))
+                sums = grown * self._decay(tau, near, whole)
+                bound = t / math.pi * (2 * top * sums + 2 * far * (mass + sums)) * (1 + 1e-6)
+                best = min(best, (bound, part))
+            if best[0] < math.exp(-NATS) * t * mass / self.sd:
+                break
+        return best[1] * self.sd, best[0]
+
+    def _peaks(self) -> list[tuple[float, float]]:
+        """Tilts q and logs of bounds of e^{qy} p(y)."""
+        tilts = [side * q / self.sd for side in (1, -1) for q in (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0)]
+        peaks = [(q, self.others.peak(q)) for q in tilts]
+        return [(q, log) for q, log in peaks if log < 300]  # not NaN
+
+    def _beyond(self) -> float:
+        """Bound of the integral's nodes beyond the window."""
+        total = 0.0
+        for side, end in ((1, float(self.y[-1]) + self.mesh), (-1, self.mesh - float(self.y[0]))):
+            sums = [
+                math.exp(log - abs(q) * end) / -math.expm1(-abs(q) * self.mesh)
+                for q, log in self._peaks()
+                if q * side > 0
+            ]
+            total += min(sums) * self.mesh
+        return total * self.t * self.peak * (1 + 1e-9)
+
+    def density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """That of samples with a rejected term at x, and a bound of its absolute error."""
+        w = x[:, None] - self.y[None, :]
+        X = np.maximum(1 + w, 1e-3)
+        g = (np.log(X) + 0.5 * self.m**2) / self.m
+        at = (g - self.b) / self.eta
+        seen = (1 + w > 1e-3) & (at > -LAST)
+        k = np.where(seen, np.exp(-0.5 * g * g) / (self.m * math.sqrt(2 * math.pi) * X), 0.0)
+        part = seen & (at < 8.5)
+        k[part] *= _normal_cdf(at[part])
+        moved = U * (4 * np.abs(x)[:, None] + 4 * np.abs(self.y)[None, :] + 8 * X) / X
+        slope = (np.abs(g) + 2) / self.m + 1 + (np.maximum(-at, 0.0) + 2) / (self.m * self.eta)
+        rough = moved * slope + U * (4 * g * g + 6 * np.minimum(at, 0.0) ** 2 + 60)
+        last = self.b - LAST * self.eta  # psi n/X, bounded by a normal density, rises up to there if n/X falls slower
+        far = 0.5 * last * last + self.m * last - 0.5 * self.m**2 if LAST / self.eta > last + self.m else -(self.m**2)
+        unseen = math.exp(-0.5 * LAST**2 - far) / self.m
+        size = np.abs(self.p)
+        value = self.t * self.mesh * (k @ self.p)
+        error = self.t * self.mesh * (k @ self.off + (k * (rough + 2 * U * self.y.size)) @ size)
+        error += self.missed + self.beyond + self.t * self.mesh * unseen * float((size + self.off).sum())
+        return value, error * (1 + 1e-9) + self.two(x)
+
+    def _accepted_upper(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Logs of Chernoff's bounds of Pr[sum of up to t accepted terms > y], under Q and under P."""
+        den, num = np.zeros(y.size), np.zeros(y.size)
+        for q in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0):
+            tilt = q / self.sd
+            kappa, slope, off = self.line.real(tilt)
+            if not math.isfinite(kappa):
+                continue
+            out = self.t * (max(kappa, 0.0) + off) - tilt * y + 1e-6
+            den = np.minimum(den, out)
+            num = np.minimum(num, out + math.log(1.01 * (1 + abs(slope))))
+        return den, num
+
+    def _jump_upper(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Logs of bounds of t Pr[a term is rejected and its d > w], and of that of one moved by m."""
+        low = np.log(np.maximum(1 + w, 1e-300)) / self.m + 0.5 * self.m - 1e-9
+        den, num = (np.maximum(x, 0.5) for x in (low, low - self.m))
+        den, num = (-0.5 * x * x - np.log(2.5 * x) for x in (den, num))  # the density over x
+        return math.log(self.t) + np.minimum(den, self.log_rejected), np.minimum(num, self.log_moved)
+
+    def beyond_upper(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of Pr[W > y] under Q and under P: none rejected, or one beyond y - 8 sd, or one and the others beyond
+        8 sd or themselves with a rejected one."""
+        den, num = self._accepted_upper(y)
+        far, far_x = self._accepted_upper(np.array([8 * self.sd]))
+        one, one_x = self._jump_upper(y - 8 * self.sd)
+        any_den = math.log(self.t) + self.log_rejected
+        any_num = float(np.logaddexp(any_den, self.log_moved))
+        out = np.exp(den) + np.exp(one) + math.exp(any_den) * (math.exp(far[0]) + math.exp(any_den))
+        out_x = np.exp(num) + np.exp(one) + np.exp(one_x) + math.exp(any_num) * (math.exp(far_x[0]) + math.exp(any_num))
+        return np.minimum(out, 1.0) * (1 + 1e-9), np.minimum(out_x, 1.0) * (1 + 1e-9)
+
+    def tail(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Logs of bounds of Pr[W > x] under P and under Q: a rejected term makes up for what the others, in a shell,
+        leave."""
+        den, num = self._accepted_upper(x)
+        others, others_x = self.beyond_upper(SHELLS * self.sd)
+        others[0] = others_x[0] = 1.0
+        ends = np.append(SHELLS[1:], np.inf) * self.sd
+        one, one_x = self._jump_upper((x[:, None] - ends[None, :]).ravel())
+        one, one_x = (np.exp(z).reshape(x.size, ends.size) for z in (one, one_x))
+        return np.log(np.exp(num) + (one + one_x) @ others_x) + 1e-9, np.log(np.exp(den) + one @ others) + 1e-9
+
+    def two(self, x: np.ndarray) -> np.ndarray:
+        """Bound of the density at x of samples with two rejected terms or more: the smaller one by cells of the normal
+        variable, what is neither by shells; the larger one makes up for the rest."""
+        g = np.append(self.b + self.eta * np.arange(-LAST, 3.0, 0.5), self.b + 3 * self.eta + np.arange(0.0, 12.0, 0.2))
+        psi = _normal_cdf((g - self.b) / self.eta)
+        d = np.expm1(self.m * g - 0.5 * self.m**2)
+        mass = np.append(0.4 * psi[1:] * np.exp(-0.5 * g[:-1] ** 2) * np.diff(g), math.exp(_log_tail(float(g[-1]))))
+        starts = SHELLS * self.sd
+        others = self.beyond_upper(starts)[0]
+        others[0] = 1.0
+        places = np.linspace(max(float(x.min()), 4 * self.sd), max(float(x.max()), 5 * self.sd), 64)  # the bound falls
+        least = places[:, None, None] - np.append(d[1:], np.inf)[:, None] - np.append(starts[1:], np.inf)
+        log = np.log(np.maximum(1 + np.maximum(d[:, None], least), 1.0))
+        later = np.exp(-0.5 * (log / self.m + 0.5 * self.m) ** 2 - log) / (self.m * math.sqrt(2 * math.pi))
+        sums = mass @ (np.minimum(later, self.peak) @ others).T
+        total = np.append(mass.sum() * self.peak, sums) + psi[0] * self.peak  # and left of the cells
+        at = np.searchsorted(places, x, side="right")
+        return self.t * self.t * total[at] * (1 + 1e-9)
