@@ -163,9 +163,9 @@ def random_allocation(mechanism: Mechanism, steps: int, *, participations: int =
     So it does not cover batches of a fixed size, shuffling, or a published schedule.
 
     Answers are narrow where sigma is at least 1.5 times the sensitivity (from 1e5 steps on: the sensitivity), or
-    sqrt(t) sigma/sensitivity at most about 40 (ADD alone: 4,000). With less noise and more steps REMOVE needs more moments of S than are computed: the tails of an
-    epoch may still give a wide answer, else the upper end of eps is that of the moments accountant alone, and `delta`
-    raises an `AccuracyError`.
+    sqrt(t) sigma/sensitivity at most about 40 (ADD alone: 4,000). With less noise and more steps REMOVE needs more
+    moments of S than are computed: the tails of an epoch may still give a wide answer, else the upper end of eps is
+    that of the moments accountant alone, and `delta` raises an `AccuracyError`.
 
     References
     ----------

@@ -437,16 +437,18 @@ class _Law:
                 near = b
         return far
 
-    def lowered(self, line: _Line | None) -> bool:
-        return bool(line and self.jumps and line.rule.b == self.jumps.b)
+    def beyond_cut(self, line: _Line | None) -> Jumps | None:
+        """Samples with a term that the cut of `line` rejects, where it is the lowered one."""
+        return self.jumps if line and self.jumps and line.rule.b == self.jumps.b else None
 
     def rare(self, z: float, lines: list[_Line | None]) -> bool:
         """Whether samples without a rejected term are the fewer ones at z deviations, by the last of `lines`."""
         line = next((line for line in reversed(lines) if line), None)
-        if not self.lowered(line):
+        jumps = self.beyond_cut(line)
+        if line is None or jumps is None:
             return False
         x = z * self.sd
-        return float(self.jumps.density(np.array([x]))[0][0]) > exp(self.t * line.kappa - line.r * x) / self.sd
+        return float(jumps.density(np.array([x]))[0][0]) > exp(self.t * line.kappa - line.r * x) / self.sd
 
     def _tilt(self, z: float, b: float, eta: float) -> float:
         """z/sd, less where jumps would then be what the line mostly sees; any tilt is valid."""
@@ -482,8 +484,9 @@ class _Law:
             den = np.array([_log_tail((-y / m - 0.5 * m) * math.sqrt(t) * (1 - 8 * U)) for y in at.tolist()])
             num = den + np.minimum(at, 0.0)
         num, den = np.minimum(num, 0.0), np.minimum(den, 0.0)
-        if above and any(self.lowered(line) for line in lines):
-            for tails, found in zip((num, den), self.jumps.tail(x), strict=True):
+        jumps = next((self.jumps for line in lines if self.beyond_cut(line)), None) if above else None
+        if jumps:
+            for tails, found in zip((num, den), jumps.tail(x), strict=True):
                 np.minimum(tails, found, out=tails)
             return num, den
         lines = [line for line in lines if line.r and (line.r > 0) == above]
@@ -560,8 +563,9 @@ class _Law:
     def density(self, x: np.ndarray, line: _Line):
         """(log of the density of W at x, bound of its relative error) by the line for W about x."""
         value, error, base = self.accepted(x, line)
-        if self.lowered(line):
-            more, off = self.jumps.density(x)
+        jumps = self.beyond_cut(line)
+        if jumps:
+            more, off = jumps.density(x)
             scale = np.exp(base)
             value, error, base = value * scale + more, error * scale + off + 1e-300, 0 * base
         else:
@@ -603,7 +607,7 @@ def points(m: float, t: int, depth: float, eta: float, reach: float) -> Points |
             if found[side * float(z)] is None and z > 0:
                 found[side * float(z - 0.5 * STEP)] = law.line(side * float(z - 0.5 * STEP))
     lines = {z: line for z, line in sorted(found.items()) if line is not None}
-    slow = any(law.lowered(line) for line in lines.values())  # the density then falls slower than a tilt rises
+    slow = any(law.beyond_cut(line) for line in lines.values())  # the density then falls slower than a tilt rises
     if slow:
         reached[0] = REACH
     for side, last in zip((1, -1), reached, strict=True):

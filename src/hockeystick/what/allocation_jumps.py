@@ -130,7 +130,7 @@ class Jumps:
         far = 0.5 * last * last + self.m * last - 0.5 * self.m**2 if LAST / self.eta > last + self.m else -(self.m**2)
         unseen = math.exp(-0.5 * LAST**2 - far) / self.m
         size = np.abs(self.p)
-        value = self.t * self.mesh * (k @ self.p)
+        value = self.t * self.mesh * (k @ self.p)  # [theory: allocation.jump]
         error = self.t * self.mesh * (k @ self.off + (k * (rough + 2 * U * self.y.size)) @ size)
         error += self.missed + self.beyond + self.t * self.mesh * unseen * float((size + self.off).sum())
         return value, error * (1 + 1e-9) + self.two(x)
@@ -179,8 +179,8 @@ class Jumps:
         return np.log(np.exp(num) + (one + one_x) @ others_x) + 1e-9, np.log(np.exp(den) + one @ others) + 1e-9
 
     def two(self, x: np.ndarray) -> np.ndarray:
-        """Bound of the density at x of samples with two rejected terms or more: the smaller one by cells of the normal
-        variable, what is neither by shells; the larger one makes up for the rest."""
+        """Bound of the density at x of samples with two rejected terms or more [theory: allocation.jump]: the smaller
+        one by cells of the normal variable, what is neither by shells; the larger one makes up for the rest."""
         g = np.append(self.b + self.eta * np.arange(-LAST, 3.0, 0.5), self.b + 3 * self.eta + np.arange(0.0, 12.0, 0.2))
         psi = _normal_cdf((g - self.b) / self.eta)
         d = np.expm1(self.m * g - 0.5 * self.m**2)
