@@ -437,11 +437,16 @@ int hs_saddle_atoms_cgf(int b, const hs_atoms *atoms, const double *k, double t,
 int hs_saddle_cumulants(const hs_run *run, double t, const hs_lent *lent, double *out);
 int hs_saddle_moments_upper(const hs_run *run, int have_eps, double value, const hs_lent *lent, double *tilt,
                             double *upper);
-/* log delta(eps) + eps t is at most `upper` at every eps; t > 0. */
-int hs_saddle_any_eps_upper(const hs_run *run, double t, const hs_lent *lent, double *upper);
-/* An upper end of log delta(eps): the search for the least stops at one that is at most `enough`. The scratch lent is
- * n_threads hs_saddle_work() doubles. */
-int hs_saddle_delta_upper(const hs_run *run, double eps, double enough, const hs_lent *lent, double *upper);
+/* log_delta: an upper end of log delta(eps) at one eps. log delta(e) + tilt e is at most at_zero at every e: tilt > 0,
+ * or 0 where nothing is known. */
+typedef struct {
+    double log_delta, tilt, at_zero;
+} hs_ceiling;
+/* The search for the least log_delta stops at one that is at most `enough`. The scratch lent is n_threads
+ * hs_saddle_work() doubles. */
+int hs_saddle_delta_upper(const hs_run *run, double eps, double enough, const hs_lent *lent, hs_ceiling *out);
+/* at_zero of a tilt; n_threads is 1. */
+int hs_saddle_ceiling_upper(const hs_run *run, double tilt, const hs_lent *lent, double *at_zero);
 
 /* sampling.c: truncated Poisson sampling of n records at rate 0 < p < 1, at most 1 <= max_batch <= n - 1 used:
  * intervals of the effective rate q, of log w and of log(1-w), w = Pr[Bin(n-1,p) >= max_batch], as out[0..1],

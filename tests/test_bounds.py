@@ -11,7 +11,7 @@ import scipy.fft
 from scipy.special import ndtr, ndtri
 
 import hockeystick as hs
-from hockeystick import chords, query, risk_gdp
+from hockeystick import _core, chords, query, risk_gdp
 from hockeystick.grid import _fft
 from hockeystick.grid import cells as grid
 from hockeystick.individual import renyi, units
@@ -374,3 +374,20 @@ def test_functions_may_waver_by_their_error():
     assert hs.delta(wavering(error), 0.5).lower <= hs.delta(hs.gaussian(1 / m), 0.5).upper
     with pytest.raises(hs.DomainError):
         wavering(4 * error)
+
+
+def test_ceilings_are_kept(monkeypatch):  # [theory: saddle.any-eps]
+    """What one question proved of ADD at every eps serves the next ones, whose answers do not depend on it."""
+    rng = np.random.default_rng(1)
+    noise, rates = np.exp(rng.uniform(0, 2, 3000)), rng.choice([0.01, 0.02], 3000)
+    deltas = (1e-5 * np.exp(rng.uniform(-0.3, 0.3, 24))).tolist()
+    alone = [hs.epsilon(hs.compose_arrays(noise, rates), delta) for delta in deltas]
+    asked, ask = [], _core.saddle_delta_upper
+    monkeypatch.setattr(_core, "saddle_delta_upper", lambda *a, **o: (asked.append(a), ask(*a, **o))[1])
+    run = hs.compose_arrays(noise, rates)
+    assert [hs.epsilon(run, delta) for delta in deltas] == alone
+    assert 1 <= len(asked) <= 4
+    assert not bounds.below(
+        Question(run, "add_remove", True, None, 1), 0, alone[0].lower, math.log(deltas[0])
+    )  # REMOVE is the larger
+    assert hs.epsilon(run, 0.3) == hs.epsilon(hs.compose_arrays(noise, rates), 0.3)

@@ -260,7 +260,7 @@ def add_uppers(count, seed):
         k = np.round(10 ** rng.uniform(0.5, 4.0))
         eps = min(rng.uniform(1.0, 6.0) * q * math.sqrt(k * math.expm1(m * m)), -0.9 * k * math.log1p(-q))
         steps = np.array([m]), np.array([q]), np.array([k])
-        status, upper = _core.saddle_delta_upper(*steps, 1, eps, 0.0, 1, work)
+        status, upper, *_ = _core.saddle_delta_upper(*steps, 1, eps, 0.0, 1, work)
         answer = _core.contour_delta(*steps, 1, eps, 1e-9, 31.0, 1, work)
         if status == 0 and answer[0] <= 1 and answer[2] > 0:
             yield m, q, k, eps, upper, answer[1] + math.log(answer[2])
@@ -275,7 +275,7 @@ def test_what_is_pruned_is_smaller():  # [theory: line.both, saddle.add]
         assert upper >= lower, case
     assert np.median([upper - lower for *_, upper, lower in rows]) < 6  # nats; Chernoff's own distance is 2 to 4
     one = np.ones(1)
-    status, upper = _core.saddle_delta_upper(
+    status, upper, *_ = _core.saddle_delta_upper(
         one, 0.01 * one, 100 * one, 1, 0.718, -11.5, 1, np.empty(_core.saddle_work())
     )
     assert status == 0 and upper < -11.5

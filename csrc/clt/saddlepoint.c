@@ -499,17 +499,22 @@ int hs_saddle_moments_upper(const hs_run *run, int have_eps, double value, const
 
 /* log delta(eps) + eps t is at most this at every eps: Chernoff's bound, or where that is less the largest density of
  * the normal law that the tilted law is near [theory: saddle.any-eps]. */
-int hs_saddle_any_eps_upper(const hs_run *run, double t, const hs_lent *lent, double *upper)
+static double ceiling_upper(const hs_tilted *T)
+{
+    double t = T->t, lf = hs_payoff(t);
+    double top = 0.39894228040143267794 / (sqrt(T->d[2]) * t * (1 + t)) + 2 * exp(lf) * T->kolmogorov;
+    lf = fmin(lf, log(top));
+    return T->K + T->K_err + lf + HS_U * (8 * fabs(T->K) + 16 * (1 + fabs(lf)));
+}
+
+int hs_saddle_ceiling_upper(const hs_run *run, double tilt, const hs_lent *lent, double *at_zero)
 {
     hs_steps S;
     hs_tilted T;
-    double lf = hs_payoff(t), top;
     int st = hs_steps_open(&S, run, lent);
-    if (st || (st = hs_steps_tilted(&S, t, &T))) return st;
-    top = 0.39894228040143267794 / (sqrt(T.d[2]) * t * (1 + t)) + 2 * exp(lf) * T.kolmogorov;
-    lf = fmin(lf, log(top));
-    *upper = T.K + T.K_err + lf + HS_U * (8 * fabs(T.K) + 16 * (1 + fabs(lf)));
-    return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+    if (st || (st = hs_steps_tilted(&S, tilt, &T))) return st;
+    *at_zero = ceiling_upper(&T);
+    return *at_zero < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
 
 /* An upper bound of log delta(eps) in the ADD direction without any grid, at the best of a few tilts
@@ -533,7 +538,7 @@ static double add_upper(const hs_steps *S, double eps)
 /* One upper end of log delta(eps), at the saddle: Chernoff's, and where the law is near normal the CLT's, which is
  * close to delta. Or one that is below `enough`: without a grid, or at the first tilt tried at which Chernoff's is
  * about 0.1 below it. The tilt of a rule is that of its outline. */
-int hs_saddle_delta_upper(const hs_run *run, double eps, double enough, const hs_lent *lent, double *upper)
+int hs_saddle_delta_upper(const hs_run *run, double eps, double enough, const hs_lent *lent, hs_ceiling *out)
 {
     hs_steps S;
     hs_tilted T;
@@ -544,13 +549,16 @@ int hs_saddle_delta_upper(const hs_run *run, double eps, double enough, const hs
     if (st) return st;
     if (lent->n_threads < 1 || lent->n_work < lent->n_threads * HS_GRID_WORK) return HS_SCRATCH;
     S.n_threads = lent->n_threads;
-    if (run->add && run->b <= FEW && !run->n_fits && (*upper = add_upper(&S, eps)) <= enough) return HS_OK;
+    out->tilt = out->at_zero = 0;
+    if (run->add && run->b <= FEW && !run->n_fits && (out->log_delta = add_upper(&S, eps)) <= enough) return HS_OK;
     t = guess(&S, 1, eps);
     if ((st = newton(&S, 1, eps, S.stride, 0.02, enough - 0.1, &t, &eps))) return st;
     if (run->n_outline && (st = hs_steps_open(&S, run, lent))) return st;
     S.n_threads = lent->n_threads;
     if ((st = hs_steps_tilted(&S, t, &T))) return st;
     hs_ends_at(&T, eps, &E);
-    *upper = E.log_upper;
+    out->log_delta = E.log_upper;
+    out->tilt = t;
+    out->at_zero = ceiling_upper(&T);
     return HS_OK;
 }

@@ -10,11 +10,11 @@ int hs_contour_add_below(const hs_contour *C, double wall, double eps, double lo
 {
     hs_run add = C->run;
     const hs_lent lent = {work, n_work, C->n_threads, C->poll};
-    double upper;
+    hs_ceiling upper;
     add.add = 1;
     if (eps >= wall) return 1;
     return log_delta > -HUGE_VAL && hs_saddle_delta_upper(&add, eps, log_delta, &lent, &upper) == HS_OK &&
-           upper <= log_delta;
+           upper.log_delta <= log_delta;
 }
 
 int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work, int64_t n_work, hs_crossing *out)

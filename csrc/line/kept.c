@@ -69,7 +69,7 @@ static void make_other(kept_line *L, const hs_contour *C, double eps, double *wo
     }
     L->t = D.t;
     L->K_o = upper + eps * D.t + 4 * HS_U * (fabs(upper) + fabs(eps * D.t));
-    if (hs_saddle_any_eps_upper(&D.run, D.t, &lent, &upper) == HS_OK) L->K_o = fmin(L->K_o, upper);
+    if (hs_saddle_ceiling_upper(&D.run, D.t, &lent, &upper) == HS_OK) L->K_o = fmin(L->K_o, upper);
 }
 
 /* Adds n steps, rows of (m, q, k), to the sums of a line. */

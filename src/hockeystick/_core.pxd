@@ -209,7 +209,9 @@ cdef extern from "hs.h" nogil:
     int hs_saddle_cumulants(const hs_run *run, double t, const hs_lent *lent, double *out)
     int hs_saddle_moments_upper(const hs_run *run, int have_eps, double value, const hs_lent *lent, double *tilt,
                                 double *upper)
-    int hs_saddle_delta_upper(const hs_run *run, double eps, double enough, const hs_lent *lent, double *upper)
+    ctypedef struct hs_ceiling:
+        double log_delta, tilt, at_zero
+    int hs_saddle_delta_upper(const hs_run *run, double eps, double enough, const hs_lent *lent, hs_ceiling *out)
     ctypedef struct hs_atoms:
         const int64_t *first
         const double *loss

@@ -340,7 +340,7 @@ def saddle_delta_upper(
     light: int = 0,
     outline: NDArray[np.float64] | None = None,
     light_outline: int = 0,
-) -> tuple[int, float]: ...
+) -> tuple[int, float, float, float]: ...
 def saddle_atoms(
     first: NDArray[np.int64],
     loss: _Vector,

@@ -86,17 +86,18 @@ def saddle_moments_upper(m, q, k, int add, int have_eps, double value, double[::
 def saddle_delta_upper(m, q, k, int add, double eps, double enough, int n_threads, cnp.ndarray work not None,
                        const double[:, ::1] fits=None, int ruled=0, int light=0, const double[:, ::1] outline=None,
                        int light_outline=0):
-    """(status, upper): an upper bound of log delta at eps; see hs.h."""
-    cdef double upper = 0
+    """(status, log_delta, tilt, at_zero): an upper bound of log delta at eps, and at_zero - tilt e at every e; see hs.h.
+    """
+    cdef hs_ceiling out = hs_ceiling(0, 0, 0)
     cdef int64_t n_lent = cnp.PyArray_SIZE(work)
     cdef hs_poll poll = polling()
     cdef hs_run run = run_of(m, q, k, add, fits, None, ruled, None, light, outline, light_outline)
     cdef hs_lent lent = hs_lent(doubles(work, n_lent), n_lent, n_threads, &poll)
     cdef int status
     with nogil:
-        status = hs_saddle_delta_upper(&run, eps, enough, &lent, &upper)
+        status = hs_saddle_delta_upper(&run, eps, enough, &lent, &out)
     passed(&poll)
-    return status, upper
+    return status, out.log_delta, out.tilt, out.at_zero
 
 
 def saddle_atoms(const int64_t[::1] first, const double[::1] loss, const double[::1] num, const double[::1] k,

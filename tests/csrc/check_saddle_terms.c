@@ -227,29 +227,33 @@ static void parts(void)
     term("sp-quadrature-part", out[1], out[13] * 1.2 + 1e-10 * k, 0);
 }
 
-/* The upper end that needs no grid, against the contour. */
-static void without_grid(void)
+/* delta(eps) of one distinct step on the contour: log of its lower end, NaN where there is none. */
+static double log_lower(const hs_run *run, double eps)
 {
     static double *more;
-    double m = log_between(0.05, 1.5), q = log_between(1e-4, 0.3), k = floor(log_between(1, 1e4));
-    double v = k * q * q * expm1(m * m), eps = v * log_between(0.5, 10) + between(0, 3) * sqrt(v), upper;
-    const hs_run run = {.b = 1, .add = 1, .m = &m, .q = &q, .k = &k};
-    const hs_lent lent = {work, HS_GRID_WORK, 1, NULL};
-    hs_contour C = {0};
+    hs_contour C = {.run = *run, .n_threads = 1, .n_max = 4096, .rtol = 1e-9, .T0 = 30};
     hs_point p;
     if (!more) more = malloc(sizeof *more * (size_t)hs_contour_work(1, 1, 4096));
-    if (!more || hs_saddle_delta_upper(&run, eps, HUGE_VAL, &lent, &upper)) return;
-    C.run.b = 1;
-    C.run.add = 1;
-    C.n_threads = 1;
-    C.n_max = 4096;
-    C.run.m = &m;
-    C.run.q = &q;
-    C.run.k = &k;
-    C.rtol = 1e-9;
-    C.T0 = 30;
-    if (hs_contour_delta(&C, eps, more, hs_contour_work(1, 1, 4096), &p)) return;
-    term("sp-without-grid", 0.5 * p.lower * exp(p.log_scale - fmax(upper, -700)), 0.5, 0);
+    if (!more || hs_contour_delta(&C, eps, more, hs_contour_work(1, 1, 4096), &p)) return NAN;
+    return log(p.lower) + p.log_scale;
+}
+
+/* The upper end that needs no grid, against the contour; and what holds at every eps, at some eps near the best one. */
+static void without_grid(void)
+{
+    double m = log_between(0.05, 1.5), q = log_between(1e-4, 0.3), k = floor(log_between(1, 1e4)), at_zero, t, lower;
+    double v = k * q * q * expm1(m * m), eps = v * log_between(0.5, 10) + between(0, 3) * sqrt(v);
+    const hs_run run = {.b = 1, .add = 1, .m = &m, .q = &q, .k = &k};
+    const hs_lent lent = {work, HS_GRID_WORK, 1, NULL};
+    hs_ceiling upper;
+    if (hs_saddle_delta_upper(&run, eps, HUGE_VAL, &lent, &upper)) return;
+    lower = log_lower(&run, eps);
+    if (lower > -700) term("sp-without-grid", 0.5 * exp(lower - fmax(upper.log_delta, -700)), 0.5, 0);
+    t = eps / v;
+    if (hs_saddle_ceiling_upper(&run, t, &lent, &at_zero)) return;
+    eps += between(-1, 1) * sqrt(v);
+    lower = log_lower(&run, eps);
+    if (lower > -700) term("sp-ceiling", 0.5 * exp(lower + eps * t - at_zero), 0.5, 0);
 }
 
 int main(int argc, char **argv)
@@ -271,6 +275,7 @@ int main(int argc, char **argv)
     median("sp-strong-K", 12, 300, 100);
     median("sp-quadrature-part", 50, 60, 3);
     median("sp-without-grid", 80, 60, 10);
+    median("sp-ceiling", 80, 10, 2);
     median("sp-mesh-K", 30, 20000, 100);
     median("sp-mesh-mean", 40, 2000, 20);
     median("sp-mesh-variance", 80, 200, 10);

@@ -102,16 +102,31 @@ def _at_jump(question, add: int, delta: float) -> Root | None:
     return Root(low, low, high, ZERO, "exact")
 
 
+CEILINGS = 8
+"""Ceilings of a run and a direction that are kept: log delta(e) <= at_zero - tilt e at every e
+[theory: saddle.any-eps]."""
+CLEARLY = 0.25
+"""Nats by which a kept one has to be lower than asked: then the bound at the question's own saddle, which is within 0.1
+of the best tilt's, is low enough as well, and no answer depends on what was asked before."""
+
+
 def below(question, add: int, eps: float, log_delta: float) -> bool:
     """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
     if log_delta == -math.inf:
         return False
     if question.gaussian:
+        known = question.run._cache.setdefault((question.adjacency, add, "ceilings"), [])
+        if any(at_zero - tilt * eps <= log_delta - CLEARLY for tilt, at_zero in known):
+            return True
         for ruled in question.rules:
-            status, upper = _saddle_upper(ruled.steps, add, eps, log_delta, 1, **ruled.options)
+            status, *found = _saddle_upper(ruled.steps, add, eps, log_delta, 1, **ruled.options)
             if status == _core.OK or not ruled.wide:
-                return status == _core.OK and upper <= log_delta
-        status, upper = _saddle_upper(question.steps, add, eps, log_delta, question.n_threads)
+                break
+        else:
+            status, *found = _saddle_upper(question.steps, add, eps, log_delta, question.n_threads)
+        upper, *ceiling = found
+        if status == _core.OK and ceiling[0]:
+            known[:] = [ceiling, *known[: CEILINGS - 1]]
         return status == _core.OK and upper <= log_delta
     if eps >= 0 and _variation_upper(question, add) * UP <= exp_lower(log_delta):
         return True
@@ -126,8 +141,9 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
     return jumps.pair_log_upper(paired, add, eps, log_delta) <= log_delta
 
 
-def _saddle_upper(steps, add: int, eps: float, log_delta: float, n_threads: int, **options) -> tuple[int, float]:
-    """(status, an upper end of log delta(eps)), which may be any below log_delta."""
+def _saddle_upper(steps, add: int, eps: float, log_delta: float, n_threads: int, **options):
+    """(status, an upper end of log delta(eps), which may be any below log_delta, and tilt and at_zero of a
+    ceiling, tilt 0 where there is none)."""
     asked = *steps, add, eps, log_delta, n_threads
     return scratch.lend(n_threads * _core.saddle_work(), _core.saddle_delta_upper, *asked, **options)
 
