@@ -239,7 +239,9 @@ typedef struct {
     double *tables;
     int64_t n_tables;
     hs_poll *poll;
+    int keep; /* whether a delta shall leave its line for hs_mixed_near */
     /* filled by mixed.c */
+    int placed;     /* whether it has */
     int near_atoms; /* whether outcomes with at most one loss off the atoms are summed apart */
     int64_t N;      /* nodes of a period */
     int64_t last;   /* last node visited */
@@ -255,6 +257,8 @@ typedef struct {
 } hs_mixed;
 int64_t hs_mixed_work(int64_t b, int64_t n_points, int64_t n_subnormal, int64_t n_nodes);
 int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out);
+/* delta at another eps on the line that hs_mixed_delta has placed, while its scratch and arrays are as they were. */
+int hs_mixed_near(hs_mixed *A, double eps, hs_point *out);
 int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs_crossing *out);
 /* K(t) = log E e^{tL} of the same run at t > 0 and a bound of its error; no HS_LAW_SUBNORMAL rows. */
 int hs_mixed_cgf(hs_mixed *A, double t, double *work, int64_t n_work, double *K, double *err);

@@ -671,6 +671,7 @@ static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *wo
     double goal;
     int st;
     int i;
+    A->placed = 0;
     if ((st = place_tilt(A, have_eps, log_delta)) || (st = place_nodes(A))) return st;
     for (A->y_max = 0, i = 0; i < A->b; i++)
         if (laws[i].kind == HS_LAW_SUBNORMAL) A->y_max = first_reach(A) * A->dy;
@@ -685,13 +686,23 @@ static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *wo
     }
     if (st) return st;
     moduli(A);
+    A->placed = 1;
     if (!A->near_atoms) return HS_OK;
     mixed_at(A, A->eps, &v);
     if (A->tail > 0.4 * A->rtol * v.value && v.value > 0) {
+        A->placed = 0;
         if ((st = visit(A, 0.2 * A->rtol * v.value))) return st;
         moduli(A);
+        A->placed = 1;
     }
     return HS_OK;
+}
+
+static int mixed_point(const hs_mixed *A, const hs_value *v, hs_point *out)
+{
+    if (!(v->value > 0 && v->upper < HUGE_VAL)) return HS_TOO_WIDE;
+    hs_value_point(v, A->last + 1, out);
+    return v->lower > 0 && v->upper - v->lower <= 2 * A->rtol * v->value ? HS_OK : HS_LOOSE;
 }
 
 /* Tilted at the saddle, a law of a bulk and rare large losses may be mostly the latter: then eps lies between the two,
@@ -707,6 +718,7 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
     int st, near;
     A->eps = eps;
     A->t = 1;
+    A->placed = 0;
     if ((st = read_table(A, laws, work, n_work))) return st;
     if ((near = hs_mixed_top_delta(A, eps, &top)) == HS_OK) {
         *out = top;
@@ -733,6 +745,9 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
         if (!again && (st || w.log_scale + log(w.upper - w.lower) < v.log_scale + log(v.upper - v.lower))) {
             v = w;
             st = again;
+        } else if (A->keep && !st) {
+            A->lower = 1;
+            if (mixed_prepare(A, 1, 0, work) == HS_INTERRUPTED) return HS_INTERRUPTED;
         }
     }
     if (near == HS_LOOSE &&
@@ -740,10 +755,15 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
         *out = top;
         return HS_LOOSE;
     }
-    if (st) return st;
-    if (!(v.value > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
-    hs_value_point(&v, A->last + 1, out);
-    return v.lower > 0 && v.upper - v.lower <= 2 * A->rtol * v.value ? HS_OK : HS_LOOSE;
+    return st ? st : mixed_point(A, &v, out);
+}
+
+int hs_mixed_near(hs_mixed *A, double eps, hs_point *out)
+{
+    hs_value v;
+    if (!A->placed) return HS_BAD_ARGUMENT;
+    mixed_at(A, eps, &v); /* [theory: line.near] */
+    return mixed_point(A, &v, out);
 }
 
 /* The root on the prepared contour. The curve has a kink at each atom, or nearly one, which Newton's error does not

@@ -256,8 +256,10 @@ cdef extern from "hs.h" nogil:
         double *tables
         int64_t n_tables
         hs_poll *poll
+        int keep, placed
     int64_t hs_mixed_work(int64_t b, int64_t n_points, int64_t n_subnormal, int64_t n_nodes)
     int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out)
+    int hs_mixed_near(hs_mixed *A, double eps, hs_point *out)
     int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs_crossing *out)
     int hs_mixed_cgf(hs_mixed *A, double t, double *work, int64_t n_work, double *K, double *err)
     int hs_mixed_upper(hs_mixed *A, double eps, double *work, int64_t n_work, double *log_delta)

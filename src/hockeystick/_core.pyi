@@ -1,4 +1,4 @@
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -405,6 +405,27 @@ def mixed_delta(
     work: _Vector,
     tables: _Vector | None = ...,
 ) -> Scaled: ...
+
+@final
+class MixedLine:
+    @property
+    def placed(self) -> bool: ...
+    def delta(
+        self,
+        table: _Table,
+        points: _Table,
+        lattice: _Vector,
+        eps: float,
+        rtol: float,
+        T0: float,
+        wide: float,
+        n_nodes: int,
+        work: _Vector,
+        tables: _Vector | None = ...,
+    ) -> Scaled: ...
+    def near(self, eps: float) -> Scaled: ...
+    def curve(self, eps: _Vector) -> _Table: ...
+
 def mixed_eps(
     table: _Table,
     points: _Table,

@@ -2,6 +2,7 @@
 """The gate: convert, allocate, release the GIL, one C call, check the status, return. Nothing else."""
 
 import numpy as np
+cimport cython
 cimport numpy as cnp
 from libc.limits cimport INT_MAX
 from libc.math cimport HUGE_VAL
@@ -670,6 +671,65 @@ def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const d
         status = hs_mixed_delta(&A, eps, &work[0], work.shape[0], &p)
     passed(&poll)
     return scaled(status, &p)
+
+
+@cython.final
+cdef class MixedLine:
+    """The line of a delta, which is asked once, and then of deltas near it."""
+    cdef hs_mixed A
+    cdef object table, points, lattice, work
+
+    @property
+    def placed(self):
+        """Whether there is a line."""
+        return bool(self.A.placed)
+
+    def delta(self, const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps,
+              double rtol, double T0, double wide, int64_t n_nodes, double[::1] work, double[::1] tables=None):
+        """mixed_delta, whose arrays are kept and must not change."""
+        cdef hs_poll poll = polling()
+        cdef hs_point p
+        cdef int status
+        lend_laws(&self.A, table, points, lattice, tables, &poll)
+        self.table, self.points, self.lattice, self.work = table, points, lattice, work
+        memset(&p, 0, sizeof(p))
+        self.A.rtol, self.A.T0, self.A.wide, self.A.n_nodes, self.A.keep = rtol, T0, wide, n_nodes, 1
+        with nogil:
+            status = hs_mixed_delta(&self.A, eps, &work[0], work.shape[0], &p)
+        self.A.poll = NULL
+        passed(&poll)
+        return scaled(status, &p)
+
+    def near(self, double eps):
+        """Scaled: a certified delta on the same line; see hs.h."""
+        cdef hs_poll poll = polling()
+        cdef hs_point p
+        cdef int status
+        memset(&p, 0, sizeof(p))
+        self.A.poll = &poll
+        with nogil:
+            status = hs_mixed_near(&self.A, eps, &p)
+        self.A.poll = NULL
+        passed(&poll)
+        return scaled(status, &p)
+
+    def curve(self, const double[::1] eps):
+        """Rows (status, log_scale, lower, estimate, upper, four terms) of deltas on the same line."""
+        cdef hs_poll poll = polling()
+        cdef hs_point p
+        cdef Py_ssize_t i
+        out = np.empty((eps.shape[0], 9))
+        cdef double[:, ::1] rows = out
+        self.A.poll = &poll
+        memset(&p, 0, sizeof(p))
+        with nogil:
+            for i in range(eps.shape[0]):
+                rows[i, 0] = hs_mixed_near(&self.A, eps[i], &p)
+                rows[i, 1], rows[i, 2], rows[i, 3], rows[i, 4] = p.log_scale, p.lower, p.estimate, p.upper
+                rows[i, 5], rows[i, 6], rows[i, 7], rows[i, 8] = p.aliasing, p.truncation, p.inner, p.rounding
+        self.A.poll = NULL
+        passed(&poll)
+        return out
 
 
 def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double log_delta,

@@ -57,11 +57,11 @@ class Curve:
 
     def __init__(self, run, direction: str, options: dict, routes: set[str]):
         sided: dict[str, Any] = {**options, "direction": direction}
-        self.ask = lambda eps: query.delta(run, eps, **sided)
+        self.ask = query.asker(run, **sided)
         self.routes = routes
         self.kept: collections.deque[Nodes] = collections.deque(maxlen=KEPT)
         # The Gaussian curve of the same advantage: where the search starts and how far apart its points are.
-        adv = min(max(self.ask(0.0).estimate, 1e-12), 1 - 1e-15)
+        adv = min(max(float(self.ask(np.zeros(1)).estimate[0]), 1e-12), 1 - 1e-15)
         self.mu = 2 * NormalDist().inv_cdf(0.5 * (1 + adv))
 
     def nodes(self, centre: float, h: float, steps: tuple[float, ...]) -> Nodes:
@@ -84,7 +84,7 @@ class Curve:
         h = min(0.3 * self.mu, 0.5)
         below, above = -EPS_MAX, EPS_MAX
         known: dict[float, tuple[float, float, float]] = {}  # by x
-        corner, last, near = None, 0.1 * h, False
+        corner, last, near, walk = None, 0.1 * h, False, 1.0
         for _ in range(ROUNDS):
             centre = min(max(centre, -EPS_MAX + 2 * h), EPS_MAX - 2 * h)
             nodes = self.nodes(centre, h, EVEN if corner is None else CORNER)
@@ -100,7 +100,8 @@ class Curve:
                     above = min(above, right)
                 value = 0.5 * sum(both)
                 middles.append((0.5 * (left + right), math.log(value / level) if value > 0 else -math.inf))
-            guess, inside = _zero(middles, 8 * h)
+            guess, inside = _zero(middles, max(walk, 8.0) * h)
+            walk = 1.0 if inside else 2 * walk  # longer steps, where the first ones were short
             room, off = above - below, abs(guess - centre)
             bend = (slopes[0] - slopes[-1]) * (points[1][1] - points[0][1])
             # Points apart by a factor of this show a bend four times as large as the width of the deltas.

@@ -26,6 +26,8 @@ from .what.mechanism import as_run, real
 from .what.pair import ADJACENCIES, DIRECTIONS, mirrored, paired_steps
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
@@ -113,9 +115,7 @@ def delta(
         return worst.maximum(delta, run, eps, **options).answers("delta", eps)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     flat = numbers("eps", eps, "a finite number", -math.inf, math.inf)
-    if len(flat) >= SHARED:
-        return settings.curve(np.array(flat), np.shape(eps), log=False).answers("delta", eps)
-    return settings.bound([settings.point(e).of_delta() for e in flat], eps).answers("delta", eps)
+    return settings.deltas(flat, eps).answers("delta", eps)
 
 
 @overload
@@ -209,6 +209,16 @@ def epsilon(
     return settings.bound(roots, delta).answers("epsilon", delta)
 
 
+def asker(run: Ran, **options: Any) -> Callable[[NDArray[np.float64]], Bound[NDArray[np.float64]]]:
+    """`delta` of one run as a function of arrays of eps, all of whose calls share lines."""
+    if worst.unsettled(run := as_run(run)):
+        return lambda eps: delta(run, eps, **options)
+    ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], direction="both", route="auto", rtol=None, n_threads=1)
+    settings = _Settings(run, **{**ask, **options})
+    settings.lines = {}
+    return lambda eps: settings.deltas(eps.tolist(), eps)  # type: ignore[return-value]
+
+
 def delta_or_less(
     run: Ran,
     eps: float,
@@ -233,7 +243,7 @@ def delta_or_less(
 class _Settings(Question):
     """The validated settings of one call, and what they decide: directions, exact cases, choice of route."""
 
-    __slots__ = ("directions", "enough", "route")
+    __slots__ = ("directions", "enough", "route", "shares")
 
     def __init__(self, run, adjacency, direction, route, rtol, n_threads, enough=None):
         if not (type(adjacency) is type(direction) is type(route) is str and (adjacency, direction, route) in ASKED):
@@ -247,14 +257,25 @@ class _Settings(Question):
                 raise DomainError(f"rtol must be None or from {lo:g} to {hi:g}, got {rtol!r}")
         super().__init__(run, adjacency, route == "auto", rtol, threads(n_threads))
         self.route = route
+        self.shares: str | None = None  # the route whose points are shared, once it is known
         self.enough = enough  # below this log delta an upper end is answer enough; None: never
         self.directions = (1,) if direction == "add" else (0,) if self.mirrored or direction == "remove" else (0, 1)
+
+    def deltas(self, flat: list[float], like) -> Bound:
+        """Deltas at the eps in `flat`, of the shape of `like`."""
+        if len(flat) > 1 and self.lines is None:
+            self.lines = {}
+        if len(flat) >= (SHARED if self.gaussian or self.shares is None else 2):
+            return self.curve(np.array(flat), np.shape(like), log=False)
+        return self.bound([self.point(e).of_delta() for e in flat], like)
 
     def curve(self, eps: np.ndarray, shape, log: bool) -> Bound:
         """Deltas (or their logs) at many eps: what a route shares where that certifies, other points are asked one by
         one."""
         order = np.argsort(eps, kind="stable")
-        name = self._shared(float(eps[order[0]]))
+        if self.shares is None:
+            self.shares = self._shared(float(eps[order[0]]))
+        name = self.shares
         rows = np.full((eps.size, 3), np.nan)
         if name:
             share: Any = TABLE[name].points
@@ -284,12 +305,19 @@ class _Settings(Question):
             low.reshape(shape), mid.reshape(shape), high.reshape(shape), "+".join(sorted(routes)), True, budget
         )
 
-    def _shared(self, eps: float) -> str | None:
-        """The route whose points are shared: the one asked for, or what `auto` takes at one of the points."""
+    def _shared(self, eps: float) -> str:
+        """The route whose points are shared: the one asked for, or what `auto` takes at one of the points; "" where
+        there is none."""
         if self.gaussian and self.total > 1 and self.route in ("auto", "contour"):
             return "compressed" if any(True for _ in self.rules) else "contour"
-        asked = self.route == "pld" or (self.route == "auto" and not self.gaussian and self.point(eps).route == "pld")
-        return "pld" if asked else None
+        if self.route == "pld":
+            return "pld"
+        if self.gaussian or self.run.steps == 1 or self.route not in ("auto", "contour"):
+            return ""
+        took = self.point(eps).route if self.route == "auto" else "contour"
+        if took == "contour" and paired_steps(self.run, self.adjacency, False) is not None:
+            return ""
+        return took if took in ("contour", "pld") else ""
 
     def _matters(self, add: int, eps: np.ndarray, log_lower: np.ndarray) -> np.ndarray:
         """Where this direction is not certainly the smaller."""

@@ -165,15 +165,12 @@ def bayes_risk(run: Ran, prior: float, *, direction: Direction = "both", **optio
     found: list[tuple[Any, ...]] = []
     for side in _sides(run, direction, options):
         asked: Any = side if pi <= 0.5 else REVERSE[side]
-        low, high = (
-            query.delta(run, eps + slack, direction=asked, **options),
-            query.delta(run, eps - slack, direction=asked, **options),
-        )
+        at = query.delta(run, eps, direction=asked, **options)
         # [theory: risk.bayes]
-        ends = [odds * (1 - end) for end in (high.upper, 0.5 * (low.estimate + high.estimate), low.lower)]
-        least = max(0.0, ends[0] * DOWN - 1e-323)
-        most = min(ends[2] * UP + 5e-324, odds)
-        found.append((least, min(max(ends[1], least), most), most, low))
+        ends = [odds * (1 - end) for end in (at.upper, at.estimate, at.lower)]
+        least = max(0.0, ends[0] * (1 - slack) * DOWN - 1e-323)
+        most = min(ends[2] * (1 + 2 * slack) * UP + 5e-324, odds)
+        found.append((least, min(max(ends[1], least), most), most, at))
     low, mid, high = (min(each[i] for each in found) for i in range(3))
     return Bound(low, mid, high, found[0][3].route, True, found[0][3].budget)
 

@@ -11,7 +11,9 @@ intervals are halved until each is proved, so nothing rests on a grid.
 
 from __future__ import annotations
 
+import functools
 import heapq
+import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,6 +36,10 @@ POINTS = 20_000
 
 LEAST = 1e-150
 """Least mu that is tried, where none is known to be needed: its square and eps/mu are doubles."""
+
+
+PART = 0.9
+"""Of the tolerance, by which the mu that is proved exceeds the one that is needed."""
 
 
 class _Point(NamedTuple):
@@ -93,38 +99,39 @@ def mu_gdp(run: Ran, delta: float, *, tol: float = 1e-5, **options: Unpack[Asked
     if end.upper > EPS_MAX:
         raise AccuracyError(f"eps at delta={delta!r} is up to {end.upper:.6g}, and e^eps beyond a double")
     routes: set[str] = set()
+    ask = query.asker(run, **options)
     grid = np.unique(np.linspace(0.0, end.lower, 17))
-    points = _ask(run, grid, options, routes)
+    points = _ask(ask, grid, routes)
     if not max(point.high for point in points):
         return Bound(0.0, 0.0, 0.0, "+".join(sorted(routes)), True, Budget({"cover": 0.0}, "mu"))
-    best = max(_mu_lower(point) for point in points)
+    best = functools.reduce(_needed, points, 0.0)
     if end.upper > grid[-1]:
-        points += _ask(run, np.array([end.upper]), options, routes)
+        points += _ask(ask, np.array([end.upper]), routes)
     todo = [(points[i], points[i + 1]) for i in range(len(points) - 1)] or [(points[0], points[0])]
-    todo.sort(key=lambda pair: _mu_lower(pair[0]))  # the largest last: it is taken first and settles mu
-    upper, count = max(best * (1 + 0.5 * tol), LEAST), len(points)
+    upper, count = max(best * (1 + PART * tol), LEAST), len(points)
     stuck: list[tuple[_Point, _Point]] = []  # an end is above the curve of `upper`: no halving helps, a larger mu may
     while todo or stuck:
         if not todo:
             todo, stuck = stuck, []
-            if not all(_covered(upper, point, point) for pair in todo for point in pair):
+            if not all(_above(upper, point) for pair in todo for point in pair):
                 raise AccuracyError(_vague(run, best, upper, tol))
-        left, right = todo.pop()
-        if _covered(upper, left, right):
-            continue
-        if not (_covered(upper, left, left) and _covered(upper, right, right)):
-            stuck.append((left, right))
-            continue
-        count += 1
-        middle = 0.5 * (left.eps + right.eps)
-        if count > POINTS or not left.eps < middle < right.eps:
+        todo = [pair for pair in todo if not _covered(upper, *pair)]
+        halved = [_above(upper, left) and _above(upper, right) for left, right in todo]
+        stuck += itertools.compress(todo, (not half for half in halved))
+        todo = list(itertools.compress(todo, halved))
+        middles = [0.5 * (left.eps + right.eps) for left, right in todo]
+        count += len(middles)
+        if count > POINTS or not all(
+            left.eps < middle < right.eps for (left, right), middle in zip(todo, middles, strict=True)
+        ):
             raise AccuracyError(_vague(run, best, upper, tol))
-        (point,) = _ask(run, np.array([middle]), options, routes)
-        point = point._replace(high=min(point.high, _chord(left, right, middle)))
-        if middle <= end.lower:
-            best = max(best, _mu_lower(point))
-            upper = max(upper, best * (1 + 0.5 * tol))
-        todo += [(left, point), (point, right)]
+        parts = []
+        for (left, right), point in zip(todo, _ask(ask, np.array(middles), routes) if todo else [], strict=True):
+            middle = point._replace(high=min(point.high, _chord(left, right, point.eps)))
+            if point.eps <= end.lower:
+                best = _needed(best, middle)
+            parts += [(left, middle), (middle, right)]
+        todo, upper = parts, max(upper, best * (1 + PART * tol))
     mid = 0.5 * (best + upper)
     return Bound(best, mid, upper, "+".join(sorted(routes)), True, Budget({"cover": upper - best}, "mu"))
 
@@ -173,10 +180,11 @@ def gdp_regret(run: Ran, mu: float, *, tol: float = 1e-6, **options: Unpack[Aske
     options = _checked(options)
     mu, tol = _inside("mu", mu, 0, 100), _inside("tol", tol, 0.999e-10, 0.1001)
     routes: set[str] = set()
+    ask = query.asker(run, **options)
     # Beyond `far` little is left, and it is added: G_mu(eps) < Phi(mu/2 - eps/mu), 8e-11 at 6.4; 1/(1 + e^45) is 3e-20.
     far = min(mu * (mu / 2 + 6.4), 45.0)
     grid = [-far / 32, *np.linspace(0.0, far, 17).tolist(), far * 33 / 32]
-    points = {p.eps: p for p in _ask(run, np.array(grid), options, routes)}
+    points = {p.eps: p for p in _ask(ask, np.array(grid), routes)}
     order, best = sorted(points), 0.0
     for eps in order[1:-1]:
         best = max(best, _regret_lower(mu, points[eps]))
@@ -193,7 +201,7 @@ def gdp_regret(run: Ran, mu: float, *, tol: float = 1e-6, **options: Unpack[Aske
         middle = 0.5 * (b + c)
         if not b < middle < c:
             raise AccuracyError(f"gdp_regret: the deltas are too wide for tol={tol:g}; ask for a larger one")
-        (points[middle],) = _ask(run, np.array([middle]), options, routes)
+        (points[middle],) = _ask(ask, np.array([middle]), routes)
         best = max(best, _regret_lower(mu, points[middle]))
         for four in ((a, b, middle, c), (b, middle, c, d)):
             heapq.heappush(heap, (-_regret_upper(mu, [points[e] for e in four]), four))
@@ -203,8 +211,8 @@ def gdp_regret(run: Ran, mu: float, *, tol: float = 1e-6, **options: Unpack[Aske
     )
 
 
-def _ask(run, eps: np.ndarray, options: Asked, routes: set[str]) -> list[_Point]:
-    bound = query.delta(run, eps, **options)
+def _ask(ask, eps: np.ndarray, routes: set[str]) -> list[_Point]:
+    bound = ask(eps)
     routes.update(bound.route.split("+"))
     return [_Point(*map(float, row)) for row in zip(eps, bound.lower, bound.estimate, bound.upper, strict=True)]
 
@@ -229,10 +237,22 @@ def _covered(mu: float, left: _Point, right: _Point) -> bool:
     return all(_tangent(mu, t, point.eps)[0] >= point.high for point in (left, right))  # [theory: risk.tangents]
 
 
+def _above(mu: float, point: _Point) -> bool:
+    """Whether G_mu lies above a point."""
+    return _tangent(mu, point.eps, point.eps)[0] >= point.high
+
+
 def _chord(left: _Point, right: _Point, eps: float) -> float:
     """An upper bound of delta(eps) between two points: where a single answer is wide, its neighbours bound it."""
     share = math.expm1(eps - left.eps) / math.expm1(right.eps - left.eps)  # of the way from left to right, in x
     return (left.high + (right.high - left.high) * share) * UP + 16 * U * abs(left.high - right.high)
+
+
+def _needed(best: float, point: _Point) -> float:
+    """The larger of `best` and the mu that is proved to be needed at a point."""
+    if best > 0 and _tangent(best, point.eps, point.eps)[1] > point.low:
+        return best
+    return max(best, _mu_lower(point))
 
 
 def _mu_lower(point: _Point) -> float:

@@ -8,6 +8,7 @@
 #define hs_mixed_work                                                                                                  \
     own_mixed_work /* mixed.c is read here for its static functions: its public ones get names of their own, */
 #define hs_mixed_delta own_mixed_delta
+#define hs_mixed_near own_mixed_near
 #define hs_mixed_eps own_mixed_eps
 #define hs_mixed_cgf own_mixed_cgf
 #define hs_mixed_upper own_mixed_upper

@@ -22,6 +22,7 @@ from ..what.groups import Group
 from ..what.mechanism import Gaussian, Laplace, PoissonSubsampled
 from ..what.ranged import BoundedRange
 from . import lattice, mixed
+from .near import Lines
 from .walls import rest, seen, wall
 
 LOST = 30.0
@@ -242,11 +243,38 @@ def point(question, add: int, eps: float):
     return _narrower(question, add, 0.0, lambda found: _point(question, found, add, eps))
 
 
+def _lines(question, found: Finite) -> Lines | None:
+    """The lines that are kept, where the question keeps them."""
+    if question.lines is None:
+        return None
+    key = id(found), found.tolerance(question)
+    if key not in question.lines:
+        enough = mixed.fine(found.run) if found.route is mixed and question.rtol is None else 0.0
+        question.lines[key] = found, Lines(enough)
+    return question.lines[key][1]
+
+
+def _line_point(question, found: Finite, eps: float):
+    """What the line says."""
+    return found.route.point(found.run, eps, *found.tolerance(question), lines=_lines(question, found))
+
+
+def points(question, add: int, eps: np.ndarray) -> np.ndarray:
+    """Points at ascending eps that share lines: rows (log_lower, log_estimate, log_upper, four terms), NaN where a
+    point has to be asked on its own."""
+    found = _asked(question, add, 0.0)
+    if found is None or found.lost or found.log_finite or found.partial or (lines := _lines(question, found)) is None:
+        return np.full((eps.size, 7), np.nan)
+    rows = lines.curve(eps, lambda at: found.route.point(found.run, at, *found.tolerance(question), lines=lines))
+    rows[~(np.expm1(rows[:, 2] - rows[:, 0]) <= question.sharp)] = np.nan  # `auto` asks other routes there
+    return rows
+
+
 def _point(question, found: Finite, add: int, eps: float):
-    answer = found.route.point(found.run, eps, *found.tolerance(question))
+    answer = _line_point(question, found, eps)
     if found.lost and not (answer and answer.lower > math.log(found.lost) + LOST):
         found = _asked(question, add, answer.lower if answer else -math.inf) or found
-        answer = found.route.point(found.run, eps, *found.tolerance(question))
+        answer = _line_point(question, found, eps)
     if not answer:
         question.why = NOT_FOUND
         return None

@@ -16,6 +16,7 @@ from .. import _core, scratch
 from ..answers import Point, Root
 from ..outward import U
 from . import contour
+from .near import Lines
 
 NODES = 1 << 16
 GRID_MAX = 1 << 53
@@ -149,9 +150,13 @@ def _ratio(unit: Fraction, base: Fraction) -> Fraction | None:
     return near if near and abs(exact / near - 1) <= MATCH else None
 
 
-def point(run: Lattice, eps: float, rtol: float = contour.RTOL) -> Point | None:
-    """A certified delta(eps), or None."""
-    answer = _call(_core.mixed_delta, run, eps, rtol)
+def point(run: Lattice, eps: float, rtol: float = contour.RTOL, *, lines: Lines | None = None) -> Point | None:
+    """A certified delta(eps), or None. lines: those of other eps, where they are kept."""
+    answer = None if lines is None else lines.near(eps)
+    if answer is None:
+        answer = _call(_core.mixed_delta, run, eps, rtol, lines)
+        if lines is not None:
+            lines.keep(eps, answer)
     return answer and answer.point("contour")
 
 
@@ -161,9 +166,8 @@ def root(run: Lattice, log_delta: float, rtol: float = contour.RTOL) -> Root | N
     return answer and answer.root("contour")
 
 
-def _call(function, run: Lattice, at: float, rtol: float):
+def _call(function, run: Lattice, at: float, rtol: float, lines: Lines | None = None):
     size = _core.mixed_work(len(run.table), run.points.shape[1], 0, NODES)
-    answer = scratch.lend(
-        size, function, run.table, run.points, run.lattice, at, rtol, contour.margin(rtol), 0.0, NODES
-    )
+    asked = run.table, run.points, run.lattice, at, rtol, contour.margin(rtol), 0.0, NODES
+    answer = lines.place(size, *asked) if lines is not None else scratch.lend(size, function, *asked)
     return answer if answer.status <= _core.LOOSE else None

@@ -18,6 +18,7 @@ from ..bound import AccuracyError
 from ..outward import U
 from . import contour
 from .lattice import LatticeLaw
+from .near import Lines
 from .question import SHARP
 
 NODES = 1 << 12, 1 << 15
@@ -129,9 +130,15 @@ def off_lattice(law: LatticeLaw, k: int) -> AtomicStep:
     return AtomicStep(loss, law.log_mass, error, law.d_log_mass, law.log_concave, k)
 
 
-def point(steps, eps: float, rtol: float = contour.RTOL, enough: float | None = 0.0) -> Point | None:
-    """A certified delta(eps), or None."""
-    answer = _answer(_core.mixed_delta, steps, eps, rtol, enough)
+def point(
+    steps, eps: float, rtol: float = contour.RTOL, enough: float | None = 0.0, *, lines: Lines | None = None
+) -> Point | None:
+    """A certified delta(eps), or None. lines: those of other eps, where they are kept."""
+    answer = None if lines is None else lines.near(eps)
+    if answer is None:
+        answer = _answer(_core.mixed_delta, steps, eps, rtol, enough, lines)
+        if lines is not None:
+            lines.keep(eps, answer)
     return answer and answer.point("contour")
 
 
@@ -141,7 +148,7 @@ def root(steps, log_delta: float, rtol: float = contour.RTOL, enough: float | No
     return answer and answer.root("contour")
 
 
-def _answer(function, steps, at: float, rtol: float, enough: float | None):
+def _answer(function, steps, at: float, rtol: float, enough: float | None, lines: Lines | None = None):
     """The first attempt that reaches rtol, or a relative width of `enough` (None: ENOUGH), with ever more quadrature
     panels, then nodes, as long as these may be what falls short; else the narrowest, or None. What falls short is told
     by truncation, quadrature, and rounding, which quadrature enters; the points of a mixture bound its far frequencies,
@@ -149,7 +156,7 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None):
     found, panels, before = [], 1, (math.inf, math.inf)
     nodes, *more = (*NODES, *[MORE_NODES] * (enough is not None))
     if enough is None:
-        enough = ENOUGH if len(steps) == 1 else SHARP
+        enough = fine(steps)
     while True:
         try:
             table, points = tables(steps, panels)
@@ -157,7 +164,7 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None):
             break
         mixed = (table[:, 0] == _core.MIXTURE).any()
         most = COST // points.shape[1] if mixed else MORE_NODES
-        answer = _call(function, table, points, at, rtol, max(enough, WIDE), min(nodes, most))
+        answer = _call(function, table, points, at, rtol, max(enough, WIDE), min(nodes, most), lines)
         if answer.status == _core.OK or (answer.status == _core.LOOSE and answer.width <= enough):
             return answer
         truncation = quadrature = rounding = math.inf
@@ -182,6 +189,11 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None):
         else:
             break
     return min(found, key=lambda answer: answer.width) if found else None
+
+
+def fine(steps) -> float:
+    """The relative width that will do where none is asked for."""
+    return ENOUGH if len(steps) == 1 else SHARP
 
 
 def _nodes_enough(nodes: int, over: float, most: int) -> tuple[int, ...]:
@@ -309,15 +321,18 @@ def _gauss():
     return np.polynomial.legendre.leggauss(ORDER)
 
 
-def _call(function, table, points, at: float, rtol: float, wide: float, nodes: int):
+def _call(function, table, points, at: float, rtol: float, wide: float, nodes: int, lines: Lines | None):
     size = _core.mixed_work(len(table), points.shape[1], int((table[:, 0] == _core.SUBNORMAL).sum()), nodes)
-    return lend(size, function, table, points, _LINE, at, rtol, contour.margin(rtol), wide, nodes)
+    return lend(size, function, table, points, _LINE, at, rtol, contour.margin(rtol), wide, nodes, lines=lines)
 
 
-def lend(size: int, function, table, *arguments):
-    """function(table, *arguments, scratch), and with the tables of epochs of random allocation where there are some."""
+def lend(size: int, function, table, *arguments, lines: Lines | None = None):
+    """function(table, *arguments, scratch), and with the tables of epochs of random allocation where there are some.
+    lines: where the line is kept that mixed_delta places."""
     epochs = table[table[:, 0] == _core.ALLOCATION, 2:5]
     if not epochs.size:
+        if lines is not None:
+            return lines.place(size, table, *arguments)
         return scratch.lend(size, function, table, *arguments)
     work = scratch.borrow(size)
     try:

@@ -24,6 +24,7 @@ class Question:
     few : whether nothing may stand for its steps but they themselves.
     auto : whether no route was named.   why : what the last route said that declined.
     rough : whether an upper end of any width will do.   known : what routes asked before left, or None.
+    lines : lines that serve more than one eps (near.py), where many are asked; else None.
     """
 
     __slots__ = (
@@ -33,6 +34,7 @@ class Question:
         "few",
         "gaussian",
         "known",
+        "lines",
         "mirrored",
         "n_threads",
         "rough",
@@ -46,6 +48,7 @@ class Question:
     def __init__(self, run, adjacency: str, auto: bool, rtol: float | None, n_threads: int):
         self.run, self.adjacency, self.auto, self.rtol, self.n_threads = run, adjacency, auto, rtol, n_threads
         self.why, self.rough, self.known = "", False, None
+        self.lines: dict | None = None
         self._steps = None
         self.gaussian, self.total, self.wall, self.mirrored = gaussian_facts(run, adjacency)
         self.few = not self.gaussian or (not run.gathered and len(run.parts) < FEWEST)

@@ -126,6 +126,8 @@ def _zero_root(paired, delta: float, at_zero: Callable):
 
 
 def _contour_points(question, add: int, eps):
+    if not question.gaussian:
+        return general.points(question, add, eps)
     return contour.points(question.steps, add, eps, question.goal, question.n_threads)
 
 
@@ -169,6 +171,18 @@ EPS_BOTTOM = 45.0
 """Below -EPS_BOTTOM, 1 - e^eps <= delta(eps) <= 1 is narrower than a double's last digit."""
 
 
+TOP = 1e-9
+"""Distance from the largest loss, in units of it, that no mesh resolves."""
+
+
+def _next_to_the_top(question, add: int, eps: float) -> bool:
+    """Whether eps is so near the largest loss that a grid leaves nothing of what another route knows."""
+    if not (question.auto and question.known and question.rtol is None):
+        return False
+    top = ends(question.losses(add))[1]
+    return top < math.inf and eps > 0 and abs(top - eps) <= TOP * top
+
+
 def _of_grid(question, ask: Callable):
     """What a grid says; None where it declines, and why is kept for the message to the caller."""
     try:
@@ -179,7 +193,7 @@ def _of_grid(question, ask: Callable):
 
 
 def _prv_point(question, add: int, eps: float):
-    if abs(eps) > EPS_GRID or question.brief:
+    if abs(eps) > EPS_GRID or question.brief or _next_to_the_top(question, add, eps):
         return None
     return _of_grid(question, lambda: prv().point(question.losses(add), eps, question.rtol, question.n_threads))
 
@@ -240,7 +254,7 @@ def _moments_root(question, add: int, delta: float):
 
 
 def _pld_point(question, add: int, eps: float):
-    if abs(eps) > EPS_GRID:
+    if abs(eps) > EPS_GRID or _next_to_the_top(question, add, eps):
         return None
     ask = question.losses(add), eps, question.rtol, question.n_threads, question.brief
     return _of_grid(question, lambda: together(lambda: pld().point(*ask), question.n_threads))

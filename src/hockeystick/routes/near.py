@@ -1,0 +1,111 @@
+"""Lines that were placed for one eps and are asked at others near it, for as long as one user's question lasts.
+
+What a line of csrc/line/mixed.c says is certified at every eps [theory: line.near]; only its width depends on how far
+eps lies from where it was placed. A question of many deltas, such as one about a trade-off curve, places few lines."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _core
+from ..outward import log_slack
+
+if TYPE_CHECKING:
+    from ..answers import Scaled
+
+KEPT = 8
+"""Lines that are kept, the last ones: a line holds up to four numbers for each of its nodes."""
+
+WIDER = 2.0
+"""How many times wider than where it was placed an answer of a line may be."""
+
+
+class _Line:
+    """A line, where it was placed, how wide it may be, and distances to either side at which it was wider."""
+
+    __slots__ = ("above", "below", "eps", "line", "width")
+
+    def __init__(self, eps: float, line: _core.MixedLine, width: float):
+        self.eps, self.line, self.width = eps, line, width
+        self.below = self.above = math.inf
+
+    def near(self, eps: float) -> Scaled | None:
+        off = eps - self.eps
+        if not -self.below < off < self.above:
+            return None
+        found = self.line.near(eps)
+        if found.status == _core.OK or (found.status == _core.LOOSE and found.width <= self.width):
+            return found
+        if off < 0:
+            self.below = -off
+        else:
+            self.above = off
+        return None
+
+    def curve(self, eps: np.ndarray) -> np.ndarray:
+        """Rows as of `contour.points`, NaN where the line is too wide."""
+        status, scale, lower, estimate, upper, *terms = self.line.curve(eps).T
+        with np.errstate(all="ignore"):
+            good = (status == _core.OK) | ((status == _core.LOOSE) & ((upper - lower) / estimate <= self.width))
+            log_upper = scale + np.log(upper)
+            slack = log_slack(scale, np.log(upper))
+            low = np.where(lower > 0, scale + np.log(lower) - slack, -math.inf)
+            ends = low, scale + np.log(estimate), log_upper + slack
+            return np.where(good, np.array([*ends, *(term / estimate for term in terms)]), np.nan).T
+
+
+class Lines:
+    """The lines of one run in one direction, all placed with one tolerance. enough: a relative width that will do."""
+
+    def __init__(self, enough: float) -> None:
+        self._enough = enough
+        self._kept: list[_Line] = []
+        self._tried: list[tuple[Scaled, _core.MixedLine]] = []
+
+    def near(self, eps: float) -> Scaled | None:
+        """What the nearest line says of delta(eps), if that is as good as a line of its own; else None."""
+        found = min(self._kept, key=lambda line: abs(line.eps - eps), default=None)
+        return None if found is None else found.near(eps)
+
+    def place(self, size: int, *arguments: Any) -> Scaled:
+        """_core.mixed_delta with scratch of its own, on a line that may be kept."""
+        line = _core.MixedLine()
+        found = line.delta(*(*arguments, np.empty(size)))
+        self._tried.append((found, line))
+        return found
+
+    def keep(self, eps: float, answer: Scaled) -> None:
+        """Keep the line of an answer of `place` at eps, and no other that was tried for it."""
+        for found, line in self._tried:
+            if found is answer and line.placed:
+                self._kept = [*self._kept[1 - KEPT :], _Line(eps, line, max(WIDER * answer.width, self._enough))]
+        self._tried.clear()
+
+    def curve(self, eps: np.ndarray, ask) -> np.ndarray:
+        """Rows as of `contour.points` at ascending eps, by lines that ask(eps) places one at a time as they are needed:
+        in the middle of what none has answered yet. NaN where a line of its own is too wide."""
+        rows, todo = np.full((eps.size, 7), np.nan), np.ones(eps.size, dtype=bool)
+        for line in self._kept:
+            self._answer(line, eps, rows, todo)
+        while todo.any():
+            left = np.flatnonzero(todo)
+            i = left[left.size // 2]
+            kept = self._kept
+            found = ask(float(eps[i]))
+            todo[i] = False
+            if found is not None:
+                rows[i] = *found[:3], *found.terms
+            if self._kept is not kept:
+                self._answer(self._kept[-1], eps, rows, todo)
+        return rows
+
+    def _answer(self, line: _Line, eps, rows, todo) -> None:
+        """What a line says where none has answered."""
+        off = eps - line.eps
+        near = np.flatnonzero(todo & (off > -line.below) & (off < line.above))
+        if near.size:
+            rows[near] = line.curve(eps[near])
+            todo[near] = np.isnan(rows[near, 0])
