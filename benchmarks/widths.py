@@ -25,39 +25,39 @@ def drawn(dice: random.Random, low: float, high: float) -> float:
 
 
 def sampled(sigma, q, k, delta):
-    def ask(hs, dice):
+    def draw(hs, dice):
         s, rate, count, d = (drawn(dice, *box) for box in (sigma, q, k, delta))
         said = f"sigma {s:.4g}, q {rate:.4g}, k {int(count)}, delta {d:.3g}"
-        return said, lambda: hs.epsilon(hs.poisson_subsampled(hs.gaussian(s), rate) * int(count), d)
+        return said, lambda: hs.poisson_subsampled(hs.gaussian(s), rate) * int(count), d, {}
 
-    return ask
+    return draw
 
 
 def unlike(hs, dice):
     n, d = dice.randint(2, 50), drawn(dice, 1e-20, 1e-3)
     parts = [(drawn(dice, 0.3, 20), drawn(dice, 1e-5, 0.5), int(drawn(dice, 1, 1e4))) for _ in range(n)]
 
-    def asked():
-        return hs.epsilon(hs.compose(*((hs.poisson_subsampled(hs.gaussian(s), q), k) for s, q, k in parts)), d)
+    def run():
+        return hs.compose(*((hs.poisson_subsampled(hs.gaussian(s), q), k) for s, q, k in parts))
 
-    return f"{n} steps from {parts[0]}, delta {d:.3g}", asked
+    return f"{n} steps from {parts[0]}, delta {d:.3g}", run, d, {}
 
 
 def laplace(hs, dice):
     scale, k, d, q = drawn(dice, 0.1, 100), int(drawn(dice, 1, 1e6)), drawn(dice, 1e-20, 0.1), drawn(dice, 1e-4, 0.5)
     q = q if dice.random() < 0.5 else 1.0
 
-    def asked():
+    def run():
         step = hs.laplace(scale)
-        return hs.epsilon((step if q == 1 else hs.poisson_subsampled(step, q)) * k, d)
+        return (step if q == 1 else hs.poisson_subsampled(step, q)) * k
 
-    return f"scale {scale:.4g}, q {q:.4g}, k {k}, delta {d:.3g}", asked
+    return f"scale {scale:.4g}, q {q:.4g}, k {k}, delta {d:.3g}", run, d, {}
 
 
 def discrete(hs, dice):
     kind, sigma = dice.choice(("discrete_gaussian", "discrete_laplace")), drawn(dice, 0.3, 300)
     k, d = int(drawn(dice, 1, 1e6)), drawn(dice, 1e-12, 1e-4)
-    return f"{kind} {sigma:.4g}, k {k}, delta {d:.3g}", lambda: hs.epsilon(getattr(hs, kind)(sigma) * k, d)
+    return f"{kind} {sigma:.4g}, k {k}, delta {d:.3g}", lambda: getattr(hs, kind)(sigma) * k, d, {}
 
 
 def truncated(hs, dice):
@@ -65,28 +65,30 @@ def truncated(hs, dice):
     size, k = max(1, int(n * q * dice.uniform(0.7, 2))), int(drawn(dice, 1, 1e5))
     adjacency, d = dice.choice(("add_remove", "zero_out", "replace_one")), drawn(dice, 1e-12, 1e-4)
 
-    def asked():
-        step = hs.truncated_poisson_subsampled(hs.gaussian(sigma), q, dataset_size=n, max_batch=size)
-        return hs.epsilon(step * k, d, adjacency=adjacency)
+    def run():
+        return hs.truncated_poisson_subsampled(hs.gaussian(sigma), q, dataset_size=n, max_batch=size) * k
 
-    return f"n {n}, q {q:.4g}, batch {size}, sigma {sigma:.4g}, k {k}, delta {d:.3g}, {adjacency}", asked
+    said = f"n {n}, q {q:.4g}, batch {size}, sigma {sigma:.4g}, k {k}, delta {d:.3g}, {adjacency}"
+    return said, run, d, {"adjacency": adjacency}
 
 
 def replace_one(hs, dice):
     s, q, k, d = drawn(dice, 0.3, 10), drawn(dice, 1e-5, 0.5), int(drawn(dice, 1, 1e6)), drawn(dice, 1e-20, 1e-3)
     said = f"sigma {s:.4g}, q {q:.4g}, k {k}, delta {d:.3g}"
-    return said, lambda: hs.epsilon(hs.poisson_subsampled(hs.gaussian(s), q) * k, d, adjacency="replace_one")
+    return said, lambda: hs.poisson_subsampled(hs.gaussian(s), q) * k, d, {"adjacency": "replace_one"}
 
 
 def mixed(hs, dice):
     s, q, b, t = drawn(dice, 0.3, 10), drawn(dice, 1e-4, 0.2), drawn(dice, 0.5, 50), drawn(dice, 1, 50)
     k, n, r, d = (*(int(drawn(dice, 1, most)) for most in (1e5, 100, 100)), drawn(dice, 1e-15, 1e-3))
 
-    def asked():
-        parts = (hs.poisson_subsampled(hs.gaussian(s), q), k), (hs.laplace(b), n), (hs.discrete_gaussian(t), r)
-        return hs.epsilon(hs.compose(*parts), d)
+    def run():
+        return hs.compose(
+            (hs.poisson_subsampled(hs.gaussian(s), q), k), (hs.laplace(b), n), (hs.discrete_gaussian(t), r)
+        )
 
-    return f"sigma {s:.4g}, q {q:.4g}, k {k}; laplace {b:.4g}, {n}; discrete {t:.4g}, {r}; delta {d:.3g}", asked
+    said = f"sigma {s:.4g}, q {q:.4g}, k {k}; laplace {b:.4g}, {n}; discrete {t:.4g}, {r}; delta {d:.3g}"
+    return said, run, d, {}
 
 
 FAMILIES = {
@@ -102,16 +104,21 @@ FAMILIES = {
 }
 
 
+def question(hs, name: str, seed, index: int):
+    """What is drawn, in words; a function that builds the run; delta; and options of `epsilon`."""
+    return FAMILIES[name](hs, random.Random(f"{seed} {name} {index}"))
+
+
 def answers(hs, name: str, options, kept) -> list[tuple[float, float, str]]:
     """Width, seconds and the question, of every draw; those already in `kept` are not asked again."""
     rows = []
     for i in range(options.n):
-        said, asked = FAMILIES[name](hs, random.Random(f"{options.seed} {name} {i}"))
+        said, run, delta, asked = question(hs, name, options.seed, i)
         known = kept.get((name, options.seed, i))
         if known is None:
             start = time.process_time()
             try:
-                bound = asked()
+                bound = hs.epsilon(run(), delta, **asked)
                 lower, upper, route = bound.lower, bound.upper, bound.route
             except hs.HockeystickError as error:
                 lower, upper, route = 0.0, math.inf, type(error).__name__

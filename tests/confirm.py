@@ -2,7 +2,8 @@
 `hs.verify`.
 
 Cases of `tests/queries.py` that ask delta, log_delta or epsilon are asked and judged; each outcome is appended to FILE
-as a line of JSON, and a later call goes on where it stopped. A table by kind of mechanism is printed."""
+as a line of JSON, and a later call goes on where it stopped. A table by kind of mechanism is printed. With --corners
+the cases are those of `benchmarks/widths.py`, its families in turn: eps of runs whose answers were wide or slow."""
 
 from __future__ import annotations
 
@@ -19,9 +20,11 @@ import warnings
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import hockeystick as hs
 import queries
+import widths
 
 JUDGED = ("delta", "log_delta", "epsilon")
 VERDICTS = ("confirmed", "not decided", "refuted", "refused", "slow", "error")
@@ -35,6 +38,23 @@ def kind(case) -> str:
     return names.pop() if len(names) == 1 else "several kinds"
 
 
+class Corner:
+    """The case of an index of `benchmarks/widths.py`, as one of `queries`."""
+
+    query = "epsilon"
+
+    def __init__(self, seed, index: int):
+        names = list(widths.FAMILIES)
+        self.kind = names[index % len(names)]
+        self.said, self.run, self.delta, self.options = widths.question(hs, self.kind, seed, index // len(names))
+
+    def ask(self):
+        return hs.epsilon(self.run(), self.delta, **self.options)
+
+    def __repr__(self):
+        return f"{self.kind}: {self.said}"
+
+
 _RANG = threading.Event()
 
 
@@ -43,13 +63,13 @@ def _late(*_):
     raise TimeoutError
 
 
-def outcome(seed, index: int, seconds: float, patience: float = 5.0) -> dict | None:
+def outcome(seed, index: int, seconds: float, patience: float = 5.0, corners: bool = False) -> dict | None:
     """The verdict on one case as a line of the file, or None if the case asks something else. `patience`: processor
     seconds after which an answer of the library itself is given up."""
-    case = queries.draw(seed, index)
+    case = Corner(seed, index) if corners else queries.draw(seed, index)
     if case.query not in JUDGED:
         return None
-    row = {"seed": seed, "index": index, "query": case.query, "kind": kind(case)}
+    row = {"seed": seed, "index": index, "query": case.query, "kind": case.kind if corners else kind(case)}
     settings = {name: case.options[name] for name in ("adjacency", "direction") if name in case.options}
     signal.signal(signal.SIGVTALRM, _late)
     start = time.process_time()
@@ -104,6 +124,7 @@ def main(argv=None) -> int:
     parser.add_argument("--seed", default="confirm")
     parser.add_argument("--seconds", type=float, default=10.0, help="processor time for one verdict")
     parser.add_argument("--patience", type=float, default=5.0, help="processor time for one answer of the library")
+    parser.add_argument("--corners", action="store_true", help="cases of benchmarks/widths.py")
     parser.add_argument("--jobs", type=int, default=1)
     args = parser.parse_args(argv)
     rows, first = [], 0
@@ -114,7 +135,7 @@ def main(argv=None) -> int:
                 first = max(first, row["index"] + 1)
                 rows += [row] if "verdict" in row else []
     judged = sum(row["verdict"] in VERDICTS[:3] for row in rows)
-    tasks = ((args.seed, index, args.seconds, args.patience) for index in range(first, 10**9))
+    tasks = ((args.seed, index, args.seconds, args.patience, args.corners) for index in range(first, 10**9))
     with args.file.open("a") as out, multiprocessing.Pool(args.jobs, initializer=os.nice, initargs=(10,)) as pool:
         for index, row in pool.imap(_one, tasks) if args.jobs > 1 else map(_one, tasks):
             if judged >= args.n:
