@@ -176,7 +176,7 @@ def test_scales_of_any_width_have_few_rows():
         (100, [0.01], 40),
         (1e4, [0.1], 40),
         (10, [0.005, 0.01, 0.02], 90),
-        (10, np.linspace(0.01, 0.02, wide.RATES), 600),
+        (10, np.linspace(0.01, 0.02, 60), 1100),
     ):
         run = hs.compose_arrays(np.exp(rng.uniform(0, math.log(high), 100_000)), rng.choice(rates, 100_000))
         found = hs.epsilon(run, 1e-5)
@@ -186,10 +186,9 @@ def test_scales_of_any_width_have_few_rows():
 
 
 def test_where_wide_rules_decline():
-    """Too many rates; rare jumps that rule the line; steps without sampling alone."""
+    """Rare jumps that rule the line; steps without sampling alone."""
     rng = np.random.default_rng(2)
     for sigma, q in (
-        (rng.uniform(1, 2, 3000), rng.choice(np.linspace(0.01, 0.02, 33), 3000)),
         (rng.uniform(0.5, 0.6, 3000), 1e-4),
         (rng.uniform(50, 60, 3000), 1.0),
     ):

@@ -130,57 +130,47 @@ static void off_discs(const hs_fit *fits, int n, double A, double r, double enou
     }
 }
 
-/* The groups of small shifts; how many they are, -1 where they are too many. */
-static int lay_orders(const hs_fit *fits, int n, hs_orders *O)
+/* The next group of small shifts from row *at on, where there is one: the least over its first rows will do. */
+static int next_orders(const hs_fit *fits, int n, int *at, hs_orders *O)
 {
-    int i, first, groups = 0;
-    for (first = 0; first < n; first = i) {
-        for (i = first + 1; i < n && fits[i].group == fits[first].group; i++) continue;
-        if (!(fits[first].count > 0)) continue;
-        if (groups == HS_ORDER_GROUPS || i - first > HS_ORDER_ROWS) return -1;
-        hs_orders_lay(fits + first, i - first, &O[groups++]);
-    }
-    return groups;
+    int first = *at, rows;
+    while (first < n && !(fits[first].count > 0)) first++;
+    for (rows = 0; first + rows < n && fits[first + rows].group == fits[first].group; rows++) continue;
+    *at = first + rows;
+    if (rows) hs_orders_lay(fits + first, rows < HS_ORDER_ROWS ? rows : HS_ORDER_ROWS, O);
+    return rows > 0;
 }
 
-/* Upper bounds of 1 + max(1, M(2 (A - 4))) at the largest shift of every group. */
-static void order_growth(const hs_orders *O, int groups, double A, double *work, double *grown)
+/* An upper bound of 1 + max(1, M(2 (A - 4))) at the largest shift of a group. */
+static double growth(const hs_orders *O, double A, double *work)
 {
+    const hs_fit *f = O->fits;
     double log_m, err;
-    int i;
-    for (i = 0; i < groups; i++) {
-        const hs_fit *f = O[i].fits;
-        grown[i] = 2; /* M is convex in A, and M(0) = M(1) = 1 */
-        if (i && f->q == f[-1].q && f->m == f[-1].m) grown[i] = grown[i - 1];
-        else if (A > 4.5)
-            grown[i] = hs_log_m_upper(f->m, f->q, 2 * (A - 4), 1, work, &log_m, &err)
-                           ? HUGE_VAL
-                           : 1 + fmax(1, exp(log_m + err) * SLACK);
-    }
+    if (!(A > 4.5)) return 2; /* M is convex in A, and M(0) = M(1) = 1 */
+    return hs_log_m_upper(f->m, f->q, 2 * (A - 4), 1, work, &log_m, &err) ? HUGE_VAL
+                                                                          : 1 + fmax(1, exp(log_m + err) * SLACK);
 }
 
-static double over_orders(const hs_orders *O, int groups, double A, double y, const double *grown, int of_log)
-{
-    double sum = 0;
-    int i;
-    for (i = 0; i < groups; i++) sum += hs_orders_upper(&O[i], A, 0, y, grown[i], of_log);
-    return sum * SLACK;
-}
+/* Of a disc: bounds of |g|, of the squares of log M, of g times the largest -l. */
+typedef struct {
+    double r, e, square, far;
+} disc_sums;
 
-/* What small shifts add in the disc of radius r about A: to a bound of |g|, to one of the squares of log M, to one of g
- * times the largest -l [theory: compression.small-near]. */
-static void orders_disc(const hs_orders *O, int groups, double A, double r, double *work, double *e, double *square,
-                        double *far)
+/* What small shifts add on each of three discs about A, and to K [theory: compression.small-near]. */
+static void orders_discs(const hs_fit *fits, int n, double A, double *work, disc_sums *discs, double *K)
 {
-    double grown[HS_ORDER_GROUPS];
-    int i;
-    order_growth(O, groups, A + r, work, grown);
-    for (i = 0; i < groups; i++) {
-        double one = hs_orders_upper(&O[i], A, r, 0, grown[i], 1) * SLACK;
-        double size = hs_orders_size_upper(&O[i], A, r, grown[i]);
-        *e += one;
-        *square += O[i].fits->count * size * size * SLACK;
-        *far -= log1p(-O[i].fits->q) * one * SLACK;
+    hs_orders O;
+    int i, at = 0;
+    while (next_orders(fits, n, &at, &O)) {
+        for (i = 0; i < 3; i++) {
+            double r = discs[i].r, grown = growth(&O, A + r, work);
+            double one = hs_orders_upper(&O, A, r, 0, grown, 1) * SLACK;
+            double size = hs_orders_size_upper(&O, A, r, grown);
+            discs[i].e += one;
+            discs[i].square += O.fits->count * size * size * SLACK;
+            discs[i].far -= log1p(-O.fits->q) * one * SLACK;
+        }
+        *K += hs_orders_upper(&O, A, 0, 0, growth(&O, A, work), 1) * SLACK;
     }
 }
 
@@ -188,30 +178,28 @@ static void orders_disc(const hs_orders *O, int groups, double A, double r, doub
  * derivative [theory: compression.near]. Plain steps: sum k m^2 is off by their weight. */
 int hs_fit_near(const hs_fit *fits, int n, int add, double t, double *work, hs_near *out)
 {
-    static const double part[3] = {0.5, 0.15, 0.05};
-    double X[HS_FITS_MAX], grown[HS_ORDER_GROUPS];
-    double A = add ? -t : 1 + t, size = t * (1 + t), r;
-    hs_orders O[HS_ORDER_GROUPS];
-    int i, groups = n > HS_FITS_MAX ? -1 : lay_orders(fits, n, O);
-    if (groups < 0 || !(t > 0)) return HS_BAD_ARGUMENT;
+    double X[HS_FITS_MAX], A = add ? -t : 1 + t, size = t * (1 + t), r = 0;
+    disc_sums discs[3] = {{.r = 0.5 * t}, {.r = 0.15 * t}, {.r = 0.05 * t}};
+    int i;
+    if (n > HS_FITS_MAX || !(t > 0)) return HS_BAD_ARGUMENT;
     out->mean = out->var = out->fourth = out->side = HUGE_VAL;
+    out->K = 0;
+    orders_discs(fits, n, A, work, discs, &out->K);
     for (i = 0; i < 3; i++) {
-        double r2 = part[i] * t * part[i] * t, e, square, far;
-        r = part[i] * t;
+        double e = discs[i].e, square = discs[i].square, far = discs[i].far, r2;
+        r = discs[i].r;
+        r2 = r * r;
         off_discs(fits, n, A, r, 0.1 * HS_NEAR_NATS, work, X);
-        e = over_groups(fits, n, X, 1, 0, of_log);
-        square = over_groups(fits, n, X, 1, 0, of_log_square);
-        far = over_groups(fits, n, X, 1, 0, of_log_far);
-        orders_disc(O, groups, A, r, work, &e, &square, &far);
+        e += over_groups(fits, n, X, 1, 0, of_log);
+        square += over_groups(fits, n, X, 1, 0, of_log_square);
+        far += over_groups(fits, n, X, 1, 0, of_log_far);
         out->mean = fmin(out->mean, e / r * SLACK);
         out->var = fmin(out->var, 2 * e / r2 * SLACK);
         out->fourth = fmin(out->fourth, (24 * e + 12 * square) / (r2 * r2) * SLACK);
         out->side = fmin(out->side, (6 * e + 4 * square + 4 * r * far) / (r2 * r) * SLACK);
         if (e < HS_NEAR_NATS) break;
     }
-    order_growth(O, groups, A, work, grown);
-    out->K = over_groups(fits, n, X, size / ((fabs(A) + r) * (fabs(A - 1) + r)) * SLACK, size * SLACK, of_log) +
-             over_orders(O, groups, A, 0, grown, 1);
+    out->K += over_groups(fits, n, X, size / ((fabs(A) + r) * (fabs(A - 1) + r)) * SLACK, size * SLACK, of_log);
     for (i = 0; i < n; i++)
         if (fits[i].q == 1) {
             out->mean += (t + 0.5) * fits[i].weight * SLACK;
@@ -225,15 +213,21 @@ int hs_fit_near(const hs_fit *fits, int n, int add, double t, double *work, hs_n
  * doubles. */
 double hs_fit_upper(const hs_contour *C, double s, double excess, double *work)
 {
-    double X[HS_FITS_MAX], grown[HS_ORDER_GROUPS], turn = fabs(s * (1 + s)), A = hs_contour_tilt(C, s);
-    hs_orders O[HS_ORDER_GROUPS];
+    double X[HS_FITS_MAX], turn = fabs(s * (1 + s)), A = hs_contour_tilt(C, s);
+    double of_logs, of_ones;
     const hs_fit *fits = C->run.fits;
-    int n = C->run.n_fits, groups = n > HS_FITS_MAX ? -1 : lay_orders(fits, n, O);
-    if (groups < 0) return HUGE_VAL;
+    hs_orders O;
+    int n = C->run.n_fits, at = 0;
+    if (n > HS_FITS_MAX) return HUGE_VAL;
     off_discs(fits, n, A, 0, HS_NEAR_NATS, work, X);
-    order_growth(O, groups, A, work, grown);
-    return fmin(over_groups(fits, n, X, 1, turn, of_log) + over_orders(O, groups, A, 0, grown, 1),
-                over_groups(fits, n, X, 1, turn, of_one) + over_orders(O, groups, A, 0, grown, 0) + excess * SLACK);
+    of_logs = over_groups(fits, n, X, 1, turn, of_log);
+    of_ones = over_groups(fits, n, X, 1, turn, of_one) + excess * SLACK;
+    while (next_orders(fits, n, &at, &O)) {
+        double grown = growth(&O, A, work);
+        of_logs += hs_orders_upper(&O, A, 0, 0, grown, 1) * SLACK;
+        of_ones += hs_orders_upper(&O, A, 0, 0, grown, 0) * SLACK;
+    }
+    return fmin(of_logs, of_ones) * SLACK;
 }
 
 /* The outline of the run, where there is one: what is placed by it enters no bound [theory: line.planning]. */
@@ -250,56 +244,59 @@ hs_run hs_outline(const hs_run *run)
     return out;
 }
 
-/* What small shifts add to S->fitted and S->loose at the tilt i, and at the line to every node: the bound grows with
- * the frequency, so that one at n serves from n/2 on. */
-static void visit_orders(const hs_contour *C, const hs_orders *O, int groups, int i, double A, double *work, hs_sums *S)
+/* What small shifts add at the three tilts, and at the line to every node: the bound grows with the frequency, so that
+ * one at n serves from n/2 on. */
+static void visit_orders(const hs_contour *C, double *work, hs_sums *S)
 {
-    double grown[HS_ORDER_GROUPS], off = 0, still;
-    int64_t n, from = C->N + 1;
-    if (!groups) return;
-    order_growth(O, groups, A, work, grown);
-    still = over_orders(O, groups, A, 0, grown, 1);
-    S->fitted[i] += still;
-    S->loose[i] += i ? over_orders(O, groups, A, 0, grown, 0) : 0;
-    for (n = C->N; !i && n > 0; n--) {
-        if (n < from) {
-            off = over_orders(O, groups, A, (double)n * C->dy, grown, 1) + still;
-            from = n / 2;
+    hs_orders O;
+    int i, at = 0;
+    while (next_orders(C->run.fits, C->run.n_fits, &at, &O))
+        for (i = 0; i < 3; i++) {
+            double A = hs_contour_tilt(C, i == 1 ? C->s_right : i == 2 ? C->s_left : C->c);
+            double grown = growth(&O, A, work), still = hs_orders_upper(&O, A, 0, 0, grown, 1) * SLACK, off = 0;
+            int64_t n, from = C->N + 1;
+            S->fitted[i] += still;
+            if (i) S->loose[i] += hs_orders_upper(&O, A, 0, 0, grown, 0) * SLACK;
+            for (n = C->N; !i && n > 0; n--) {
+                if (n < from) {
+                    off = (hs_orders_upper(&O, A, 0, (double)n * C->dy, grown, 1) + still) * SLACK;
+                    from = n / 2;
+                }
+                S->fit[n] += off;
+            }
         }
-        S->fit[n] += off;
-    }
 }
 
-/* What the rules are off by at the tilts of the aliases, to a nat; what more of it M - 1 is off by comes with the rows.
- */
-static int visit_aliases(const hs_contour *C, const hs_orders *O, int groups, double *work, hs_sums *S)
+/* What the discs are off by at the tilts of the aliases; what more of it M - 1 is off by comes with the rows. */
+static void visit_aliases(const hs_contour *C, double *work, hs_sums *S)
 {
     double X[HS_FITS_MAX];
     const hs_fit *fits = C->run.fits;
     int i, rows = C->run.n_fits;
     for (i = 1; i < 3; i++) {
-        double s = i == 1 ? C->s_right : C->s_left, turn = fabs(s * (1 + s)), at = hs_contour_tilt(C, s);
-        off_discs(fits, rows, at, 0, 1e-3 * HS_FIT_NATS, work, X);
+        double s = i == 1 ? C->s_right : C->s_left, turn = fabs(s * (1 + s));
+        off_discs(fits, rows, hs_contour_tilt(C, s), 0, 1e-3 * HS_FIT_NATS, work, X);
         S->fitted[i] = over_groups(fits, rows, X, 1, turn, of_log);
         S->loose[i] = over_groups(fits, rows, X, 1, turn, of_one);
-        visit_orders(C, O, groups, i, at, work, S);
-        if (!(fmin(S->fitted[i], S->loose[i]) < HS_FIT_NATS)) return HS_TOO_WIDE;
     }
-    return HS_OK;
 }
+
+/* Whether the tilts of the aliases are known to a nat. */
+static int aliases_known(const hs_sums *S)
+{ return fmin(S->fitted[1], S->loose[1]) < HS_FIT_NATS && fmin(S->fitted[2], S->loose[2]) < HS_FIT_NATS; }
 
 /* All that the rules are off by, which the first chunk starts with: K at the three tilts, fit of every node, the
  * bounds of the tail. HS_TOO_WIDE: no ellipse will do at some of these. */
 int hs_fit_visit(const hs_contour *C, double *work, hs_sums *S)
 {
     double X[HS_FITS_MAX], unit = C->c * (1 + C->c), Y = (double)C->N * C->dy, A = hs_contour_tilt(C, C->c);
-    hs_orders O[HS_ORDER_GROUPS];
     const hs_fit *fits = C->run.fits;
-    int i, st, rows = C->run.n_fits, groups = rows > HS_FITS_MAX ? -1 : lay_orders(fits, rows, O);
+    int i, rows = C->run.n_fits;
     int64_t n;
-    if (groups < 0) return HS_BAD_ARGUMENT;
+    if (rows > HS_FITS_MAX) return HS_BAD_ARGUMENT;
     if (!rows) return HS_OK;
-    if ((st = visit_aliases(C, O, groups, work, S))) return st;
+    visit_aliases(C, work, S);
+    if (!aliases_known(S)) return HS_TOO_WIDE;
     off_discs(fits, rows, A, 0, 0, work, X);
     S->fitted[0] = over_groups(fits, rows, X, 1, unit, of_log);
     for (n = C->N; n >= 0; n--) {
@@ -307,8 +304,8 @@ int hs_fit_visit(const hs_contour *C, double *work, hs_sums *S)
         S->fit[n] = n ? over_groups(fits, rows, X, turn / unit * SLACK, turn * SLACK, of_log) + S->fitted[0] : 0;
         if (n == C->N && !(S->fit[n] < HUGE_VAL)) return HS_TOO_WIDE;
     }
-    visit_orders(C, O, groups, 0, A, work, S);
-    if (!(S->fit[C->N] < HUGE_VAL)) return HS_TOO_WIDE;
+    visit_orders(C, work, S);
+    if (!aliases_known(S) || !(S->fit[C->N] < HUGE_VAL)) return HS_TOO_WIDE;
     S->slack = S->far[0] = 0.5 * over_groups(fits, rows, X, 1, 0, of_square);
     for (i = 0; i < rows; i++)
         if (fits[i].q == 1) {

@@ -5,7 +5,7 @@
 #include "hs.h"
 #include "special.h"
 
-enum { HS_ORDERS = 24, HS_ORDER_ROWS = 8, HS_ORDER_GROUPS = 64 }; /* groups: two a rate of src/hockeystick/wide.py */
+enum { HS_ORDERS = 24, HS_ORDER_ROWS = 8 };
 
 typedef struct
 { /* a group of rows with count > 0, and q^j E (e^v - 1)^j at most: on its box, on the ellipse of a row */

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from .what.pair import GaussianSteps
 
 U = 2.0**-53
-RATES = 32
-"""Most sampling rates below 1 of such a rule: small shifts of each are two groups of csrc/line/orders.h."""
 TARGET = 26.0
 """A rule has as many points as should leave e^-TARGET of a line's logarithms; at 24 some answers are ten times wider,
 at 32 a quarter more rows bring nothing."""
@@ -91,9 +89,7 @@ def rules(
 
 
 def wide_rule(moments: StepMoments) -> Ruled | None:
-    """The rule in the widest boxes; None where the steps have too many rates."""
-    if sum(q < 1 for q in moments.counts()) > RATES:
-        return None
+    """The rule in the widest boxes; None where all steps are plain or rare jumps rule the line."""
     rows, fits, total, plain, rates = [], [], 0.0, 0, []
     for of in moments.boxes():
         total += float(of.steps.sum())
