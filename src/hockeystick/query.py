@@ -215,7 +215,7 @@ def asker(run: Ran, **options: Any) -> Callable[[NDArray[np.float64]], Bound[NDA
         return lambda eps: delta(run, eps, **options)
     ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], direction="both", route="auto", rtol=None, n_threads=1)
     settings = _Settings(run, **{**ask, **options})
-    settings.lines = {}
+    settings.lines, settings.loose = {}, True
     return lambda eps: settings.deltas(eps.tolist(), eps)  # type: ignore[return-value]
 
 

@@ -249,8 +249,8 @@ def _lines(question, found: Finite) -> Lines | None:
         return None
     key = id(found), found.tolerance(question)
     if key not in question.lines:
-        enough = mixed.fine(found.run) if found.route is mixed and question.rtol is None else 0.0
-        question.lines[key] = found, Lines(enough)
+        fine = mixed.fine(found.run) if found.route is mixed and question.rtol is None else 0.0
+        question.lines[key] = found, Lines(max(fine, 2 * question.goal) if question.loose else 0.0)
     return question.lines[key][1]
 
 

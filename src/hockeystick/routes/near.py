@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 KEPT = 8
 """Lines that are kept, the last ones: a line holds up to four numbers for each of its nodes."""
 
-WIDER = 2.0
-"""How many times wider than where it was placed an answer of a line may be."""
+WIDER, LEAST = 2.0, 1e-13
+"""How many times wider than where it was placed an answer of a line may be, and a width that it always may have."""
 
 
 class _Line:
@@ -37,7 +37,7 @@ class _Line:
         if not -self.below < off < self.above:
             return None
         found = self.line.near(eps)
-        if found.status == _core.OK or (found.status == _core.LOOSE and found.width <= self.width):
+        if found.status <= _core.LOOSE and found.width <= self.width:
             return found
         if off < 0:
             self.below = -off
@@ -49,7 +49,7 @@ class _Line:
         """Rows as of `contour.points`, NaN where the line is too wide."""
         status, scale, lower, estimate, upper, *terms = self.line.curve(eps).T
         with np.errstate(all="ignore"):
-            good = (status == _core.OK) | ((status == _core.LOOSE) & ((upper - lower) / estimate <= self.width))
+            good = (status <= _core.LOOSE) & ((upper - lower) / estimate <= self.width)
             log_upper = scale + np.log(upper)
             slack = log_slack(scale, np.log(upper))
             low = np.where(lower > 0, scale + np.log(lower) - slack, -math.inf)
@@ -81,7 +81,7 @@ class Lines:
         """Keep the line of an answer of `place` at eps, and no other that was tried for it."""
         for found, line in self._tried:
             if found is answer and line.placed:
-                self._kept = [*self._kept[1 - KEPT :], _Line(eps, line, max(WIDER * answer.width, self._enough))]
+                self._kept = [*self._kept[1 - KEPT :], _Line(eps, line, max(WIDER * answer.width, LEAST, self._enough))]
         self._tried.clear()
 
     def curve(self, eps: np.ndarray, ask) -> np.ndarray:

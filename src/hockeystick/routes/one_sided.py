@@ -29,6 +29,9 @@ PART = 1e-4
 LOOKS, WIDE = 7, 3e-4
 """Points by which a root is squeezed, and the relative width from which it is."""
 
+STEEP, PROMISING = 10.0, 0.2
+"""What the fall of log delta times eps is about, and how much narrower than the root points have to be for more."""
+
 TILTS = np.geomspace(1e-4, 30, 64)
 """u times the largest r."""
 
@@ -111,16 +114,12 @@ def squeezed(paired: PairedSteps, add: int, found: Root, delta: float) -> Root:
     may take the pairs at an eps though they find no root."""
     log_delta = math.log(delta)
     slack, (lower, eps, upper) = 2 * log_slack(log_delta), found[:3]
-    steep, last, known, apart = 10 / max(upper, 1e-300), None, None, True
+    steep, last, known = STEEP / max(upper, 1e-300), None, None
     for look in range(LOOKS):
         if not lower < eps < upper:
             eps = 0.5 * (lower + upper)
         point = contour.pair_point(paired, add, eps)
-        if apart and not (point and point.width < SHARP):
-            other = jumps.pair_point(paired, add, eps)
-            apart = other is not None
-            point = meet(point, other)
-        if point is None or not point.lower > -math.inf:
+        if not (point and point.width <= PROMISING * STEEP * found.width):
             break
         known = point
         if point.lower >= log_delta + slack:

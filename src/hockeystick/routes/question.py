@@ -24,7 +24,8 @@ class Question:
     few : whether nothing may stand for its steps but they themselves.
     auto : whether no route was named.   why : what the last route said that declined.
     rough : whether an upper end of any width will do.   known : what routes asked before left, or None.
-    lines : lines that serve more than one eps (near.py), where many are asked; else None.
+    lines : lines that serve more than one eps (near.py), where many are asked; else None.   loose : whether these may
+    be as wide as a line aims at, and not only about as wide as one placed at the eps itself.
     """
 
     __slots__ = (
@@ -35,6 +36,7 @@ class Question:
         "gaussian",
         "known",
         "lines",
+        "loose",
         "mirrored",
         "n_threads",
         "rough",
@@ -49,6 +51,7 @@ class Question:
         self.run, self.adjacency, self.auto, self.rtol, self.n_threads = run, adjacency, auto, rtol, n_threads
         self.why, self.rough, self.known = "", False, None
         self.lines: dict | None = None
+        self.loose = False
         self._steps = None
         self.gaussian, self.total, self.wall, self.mirrored = gaussian_facts(run, adjacency)
         self.few = not self.gaussian or (not run.gathered and len(run.parts) < FEWEST)
