@@ -115,7 +115,7 @@ def test_laws_see_an_answer_that_misses():
 @pytest.mark.skipif(sys.platform == "win32", reason="patience is measured by a signal")
 @pytest.mark.parametrize("n", [2000, pytest.param(20000, marks=pytest.mark.slow)])
 def test_cases_by_the_thousand(n, tmp_path, capsys):
-    attack.attack(n, 1, tmp_path / "state", patience=0.03)
+    attack.attack(n, 1, tmp_path / "state", patience=0.02)
     table = attack.table(tmp_path / "state")
     assert table.startswith(f"{n:,} cases") and "; 0 wrong, 0 crash" in table, capsys.readouterr().out
 
