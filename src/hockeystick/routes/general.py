@@ -25,8 +25,9 @@ from . import lattice, mixed
 from .near import Lines
 from .walls import rest, seen, wall
 
-LOST = 30.0
-"""Nats of delta above the mass of outcomes that a table leaves out, which adds at most e^-30 of delta then."""
+LOST, SEEN = 30.0, 22.0
+"""Nats of delta above the mass of outcomes that a table leaves out, which adds at most e^-30 of delta then; and the
+least where a deeper table is no narrower."""
 
 DEPTHS = (44.0, 55.0, 70.0, 90.0, 120.0, 165.0, 230.0, 320.0, 450.0, 520.0, 610.0, 740.0)
 """Nats of what tables leave out, of which the first that serves a question is taken."""
@@ -38,9 +39,13 @@ SHIFT_MAX = 4.0
 """Largest shift of these, in units of sigma: beyond it convolution is as good."""
 
 
-POINTS_FROM, SLOW, ENOUGH = ((0.55, 300.0), (0.85, 25_000.0), (1.3, 1e5)), 1600.0, -45.0
-"""Up to some sensitivity/sigma the steps over its square from which an epoch is taken by points of its density; those
-from which by all that there are, or where what lies beyond their far end is so small (its logarithm)."""
+POINTS_FROM = ((0.55, 300.0), (1.3, 20_000.0)), ((0.55, 300.0), (0.85, 25_000.0), (1.3, 1e5))
+"""Of REMOVE and of ADD, whose transform reaches further: up to some sensitivity/sigma the steps over its square from
+which an epoch is taken by points of its density."""
+
+SLOW, ENOUGH = 1600.0, -45.0
+"""Steps over the square of sensitivity/sigma from which that is done by all points that there are, or where what lies
+beyond their far end is so small (its logarithm)."""
 
 
 PARTIAL, WIDE = 8e3, 1e-6
@@ -196,7 +201,7 @@ of a wide one."""
 def _allocation_step(m: float, t: int, add: int, k: int, depth: float):
     """By points of the density of its loss where there are some, else by its transform on rotated lines."""
     found = None
-    if depth < math.inf and any(m <= shift and t > least * m * m for shift, least in POINTS_FROM):
+    if depth < math.inf and any(m <= shift and t > least * m * m for shift, least in POINTS_FROM[add]):
         from ..what import allocation_density  # at its first use
 
         reach = 11 + 1.1 * math.sqrt(2 * max(depth - LOST, 0.0) / k)  # of a tilt at delta, and beyond
@@ -208,13 +213,16 @@ def _allocation_step(m: float, t: int, add: int, k: int, depth: float):
     if not (found and (found.whole or t > SLOW * m * m or (far < ENOUGH and near < 0.5 * ENOUGH))):
         return mixed.AllocationStep(m, t, add, k)
     partial = not found.whole and t < PARTIAL * m * m
-    return mixed.DensityStep(found.columns(add), found.lost, k, allocation_density.CELLS, partial)
+    return mixed.DensityStep(found.columns(add), found.lost, k, allocation_density.CELLS, partial, found.slow)
 
 
-def _asked(question, add: int, log_delta: float, transforms: bool = False) -> Finite | None:
-    """What the run is made of, without what is not seen at log_delta; None where no line takes it, and why."""
-    depth = next((x for x in DEPTHS if x > LOST + 2 - log_delta), DEPTHS[-1])
-    depth = math.inf if transforms else depth
+def _depth(log_delta: float) -> float:
+    """Nats of what is left out that is not seen at log_delta."""
+    return next((x for x in DEPTHS if x > LOST + 2 - log_delta), DEPTHS[-1])
+
+
+def _asked(question, add: int, depth: float) -> Finite | None:
+    """What the run is made of, without what has a probability of e^-depth; None where no line takes it, and why."""
     found = describe(question.run, question.losses(add), add, question.adjacency, depth)
     if isinstance(found, str):
         question.why = found
@@ -228,10 +236,10 @@ LEFT_OUT = "outcomes that its table leaves out may be all of delta"
 
 def _narrower(question, add: int, log_delta: float, ask: Callable):
     """ask(run as it is at log_delta), or by transforms alone where that may be narrower."""
-    found = _asked(question, add, log_delta)
+    found = _asked(question, add, _depth(log_delta))
     answer = found and ask(found)
     if found and found.partial and not (answer and answer.width <= WIDE):
-        found = _asked(question, add, log_delta, True)
+        found = _asked(question, add, math.inf)
         other = found and ask(found)
         if other and not (answer and answer.width <= other.width):
             return other
@@ -262,7 +270,7 @@ def _line_point(question, found: Finite, eps: float):
 def points(question, add: int, eps: np.ndarray) -> np.ndarray:
     """Points at ascending eps that share lines: rows (log_lower, log_estimate, log_upper, four terms), NaN where a
     point has to be asked on its own."""
-    found = _asked(question, add, 0.0)
+    found = _asked(question, add, _depth(0.0))
     if found is None or found.lost or found.log_finite or found.partial or (lines := _lines(question, found)) is None:
         return np.full((eps.size, 7), np.nan)
     rows = lines.curve(eps, lambda at: found.route.point(found.run, at, *found.tolerance(question), lines=lines))
@@ -273,7 +281,7 @@ def points(question, add: int, eps: np.ndarray) -> np.ndarray:
 def _point(question, found: Finite, add: int, eps: float):
     answer = _line_point(question, found, eps)
     if found.lost and not (answer and answer.lower > math.log(found.lost) + LOST):
-        found = _asked(question, add, answer.lower if answer else -math.inf) or found
+        found = _asked(question, add, _depth(answer.lower if answer else -math.inf)) or found
         answer = _line_point(question, found, eps)
     if not answer:
         question.why = NOT_FOUND
@@ -302,7 +310,7 @@ def _of_whole(terms: tuple[float, ...], share: float, truncation: float, roundin
 def below(question, add: int, eps: float, log_delta: float) -> bool:
     """Whether Chernoff's bound at the tilt of the line proves that delta(eps) <= e^log_delta, of a run without infinite
     losses; outcomes that the line leaves out add their mass [theory: line.chernoff]."""
-    found = _asked(question, add, log_delta)
+    found = _asked(question, add, _depth(log_delta))
     if found is None or found.route is not mixed or found.log_finite:
         return False
     if not found.lost:
@@ -323,17 +331,30 @@ def _with_infinite(log_delta: float, log_finite: float, side: int) -> float:
 
 def root(question, add: int, delta: float):
     """eps(delta), clipped at 0."""
-    return _narrower(question, add, math.log(delta), lambda found: _root(question, found, add, delta))
+    answer = _narrower(question, add, math.log(delta), lambda found: _root(question, found, add, delta))
+    if question.rough or (answer and answer.width <= mixed.ENOUGH):
+        return answer
+    first = _asked(question, add, _depth(math.log(delta)))
+    jumps = first and any(isinstance(step, mixed.DensityStep) and step.slow for step in first.run)
+    for depth in reversed(DEPTHS) if jumps else ():  # in a deeper window one large term may be most of the line
+        if SEEN - math.log(delta) < depth < _depth(math.log(delta)):
+            found = _asked(question, add, depth)
+            other = found and _root(question, found, add, delta, SEEN)
+            if other and not (answer and answer.width <= other.width):
+                answer = other
+            if answer and answer.width <= mixed.ENOUGH:
+                break
+    return answer
 
 
-def _root(question, found: Finite, add: int, delta: float):
+def _root(question, found: Finite, add: int, delta: float, least_lost: float = LOST):
     parts = question.losses(add)
     least, most = rest(parts, delta)
     visible, most = seen(least, most, delta)
     if not visible and found.route is mixed and question.auto:  # a grid sees the lower end sooner
         question.why = "delta is within errors of the mass at infinity"
         return None
-    if found.lost and not math.log(visible or most) > math.log(found.lost) + LOST:
+    if found.lost and not math.log(visible or most) > math.log(found.lost) + least_lost:
         question.why = LEFT_OUT
         return None
 

@@ -90,14 +90,15 @@ class AllocationStep(NamedTuple):
 
 class DensityStep(NamedTuple):
     """k steps of a law known by points of its density: the columns of csrc/line/mixed.c; outcomes of mass `lost` are
-    left out of each. partial: whether points end where they are not known well enough, and its transform may know
-    more."""
+    left out of each. slow: whether its tail falls slower than tilts rise. partial: whether points end where they are
+    not known well enough, and its transform may know more."""
 
     columns: np.ndarray
     lost: float
     k: int
     cells: int
     partial: bool
+    slow: bool = False
 
 
 class MixtureStep(NamedTuple):
@@ -157,6 +158,7 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None, lines
     nodes, *more = (*NODES, *[MORE_NODES] * (enough is not None))
     if enough is None:
         enough = fine(steps)
+    wide = 0.0 if any(isinstance(step, DensityStep) for step in steps) else WIDE  # a line over points costs little
     while True:
         try:
             table, points = tables(steps, panels)
@@ -164,7 +166,7 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None, lines
             break
         mixed = (table[:, 0] == _core.MIXTURE).any()
         most = COST // points.shape[1] if mixed else MORE_NODES
-        answer = _call(function, table, points, at, rtol, max(enough, WIDE), min(nodes, most), lines)
+        answer = _call(function, table, points, at, rtol, max(enough, wide), min(nodes, most), lines)
         if answer.status == _core.OK or (answer.status == _core.LOOSE and answer.width <= enough):
             return answer
         truncation = quadrature = rounding = math.inf

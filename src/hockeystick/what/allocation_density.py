@@ -40,8 +40,8 @@ LEFT = 46.0
 JUMP, LOWERED = 3.0, 4.0
 """Deviations of W of a term at the cut of allocation_jumps.py, and those from which a cut is lowered to it."""
 
-REACH = 90.0
-"""Deviations of W beyond which no line goes."""
+REACH, JUMPS_REACH = 90.0, 400.0
+"""Deviations of W beyond which no line goes, and no points where one large term makes them up."""
 
 CELLS = 16
 """Of what lies beyond the points, to beyond the centre of the window; they grow from half a deviation on."""
@@ -55,7 +55,7 @@ NODES_MAX = 1 << 17
 class Points(NamedTuple):
     """Losses of REMOVE and log masses under P and Q with the errors of both, ascending; a with its window; beyond each
     end (low, high) rows of losses, outwards, and bounds of the log masses beyond them under P and under Q; a bound of
-    what the window leaves out; its centres."""
+    what the window leaves out; its centres. slow: whether one large term makes up the far points."""
 
     loss: np.ndarray
     log_num: np.ndarray
@@ -67,6 +67,7 @@ class Points(NamedTuple):
     centres: tuple[float, float]
     width: float
     whole: bool
+    slow: bool
 
     def columns(self, add: int) -> np.ndarray:
         """As csrc/line/mixed.c takes a law: coordinate, loss, log mass under num, their errors; then what is beyond."""
@@ -410,7 +411,7 @@ class _Law:
             if known and lowered and self.jumps is None:
                 from .allocation_jumps import Jumps  # at its first use
 
-                self.jumps = Jumps(self, found, _Line(self.m, self.t - 1, 0.0, b, eta, 0.8))
+                self.jumps = Jumps(self, found, _Line(self.m, self.t - 1, 0.0, b, eta, 0.7))
         return self.lines[z]
 
     def _place(self, z: float) -> float:
@@ -609,7 +610,7 @@ def points(m: float, t: int, depth: float, eta: float, reach: float) -> Points |
     lines = {z: line for z, line in sorted(found.items()) if line is not None}
     slow = any(law.beyond_cut(line) for line in lines.values())  # the density then falls slower than a tilt rises
     if slow:
-        reached[0] = REACH
+        reached[0] = JUMPS_REACH
     for side, last in zip((1, -1), reached, strict=True):
         end = 9 if slow and side > 0 else 3.5 + eta
         width = math.sqrt(2 * (depth + 3)) * math.sqrt(1 + eta**2) / a
@@ -664,4 +665,5 @@ def points(m: float, t: int, depth: float, eta: float, reach: float) -> Points |
         (centres[1], centres[0]),
         eta / a,
         not bad.size,
+        slow,
     )

@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 
 LEFT, RIGHT = 13.0, 18.0
 SHELLS = np.array([*np.arange(0.0, 11.0), 12.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0])
+FINE = np.array([*np.arange(0.0, 9.0, 0.25), *SHELLS[9:]])
+"""Deviations at which shells of sums begin, for tails and for two large terms."""
+
 MESHES = (0.1, 0.08, 0.06, 0.05, 0.04)
-NATS = 46.0
+NATS = 56.0
 """Nats that aliases are below the mass of a jump."""
 
 
@@ -181,14 +184,17 @@ class Jumps:
     def two(self, x: np.ndarray) -> np.ndarray:
         """Bound of the density at x of samples with two rejected terms or more [theory: allocation.jump]: the smaller
         one by cells of the normal variable, what is neither by shells; the larger one makes up for the rest."""
-        g = np.append(self.b + self.eta * np.arange(-LAST, 3.0, 0.5), self.b + 3 * self.eta + np.arange(0.0, 12.0, 0.2))
+        g = np.append(
+            self.b + self.eta * np.append(np.arange(-LAST, -4.0), np.arange(-4.0, 3.0, 0.25)),
+            self.b + 3 * self.eta + 6 * np.linspace(0.0, 1.0, 40) ** 2,
+        )
         psi = _normal_cdf((g - self.b) / self.eta)
         d = np.expm1(self.m * g - 0.5 * self.m**2)
         mass = np.append(0.4 * psi[1:] * np.exp(-0.5 * g[:-1] ** 2) * np.diff(g), math.exp(_log_tail(float(g[-1]))))
-        starts = SHELLS * self.sd
+        starts = FINE * self.sd
         others = self.beyond_upper(starts)[0]
         others[0] = 1.0
-        places = np.linspace(max(float(x.min()), 4 * self.sd), max(float(x.max()), 5 * self.sd), 64)  # the bound falls
+        places = np.geomspace(4 * self.sd, max(float(x.max()), 5 * self.sd), 40)  # the bound falls
         least = places[:, None, None] - np.append(d[1:], np.inf)[:, None] - np.append(starts[1:], np.inf)
         log = np.log(np.maximum(1 + np.maximum(d[:, None], least), 1.0))
         later = np.exp(-0.5 * (log / self.m + 0.5 * self.m) ** 2 - log) / (self.m * math.sqrt(2 * math.pi))
