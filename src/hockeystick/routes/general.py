@@ -221,8 +221,10 @@ def _depth(log_delta: float) -> float:
     return next((x for x in DEPTHS if x > LOST + 2 - log_delta), DEPTHS[-1])
 
 
-def _asked(question, add: int, depth: float) -> Finite | None:
-    """What the run is made of, without what has a probability of e^-depth; None where no line takes it, and why."""
+def _asked(question, add: int, log_delta: float, depth: float | None = None) -> Finite | None:
+    """What the run is made of, without what is not seen at log_delta, or what has a probability of e^-depth; None where
+    no line takes it, and why."""
+    depth = _depth(log_delta) if depth is None else depth
     found = describe(question.run, question.losses(add), add, question.adjacency, depth)
     if isinstance(found, str):
         question.why = found
@@ -236,10 +238,10 @@ LEFT_OUT = "outcomes that its table leaves out may be all of delta"
 
 def _narrower(question, add: int, log_delta: float, ask: Callable):
     """ask(run as it is at log_delta), or by transforms alone where that may be narrower."""
-    found = _asked(question, add, _depth(log_delta))
+    found = _asked(question, add, log_delta)
     answer = found and ask(found)
     if found and found.partial and not (answer and answer.width <= WIDE):
-        found = _asked(question, add, math.inf)
+        found = _asked(question, add, log_delta, math.inf)
         other = found and ask(found)
         if other and not (answer and answer.width <= other.width):
             return other
@@ -270,7 +272,7 @@ def _line_point(question, found: Finite, eps: float):
 def points(question, add: int, eps: np.ndarray) -> np.ndarray:
     """Points at ascending eps that share lines: rows (log_lower, log_estimate, log_upper, four terms), NaN where a
     point has to be asked on its own."""
-    found = _asked(question, add, _depth(0.0))
+    found = _asked(question, add, 0.0)
     if found is None or found.lost or found.log_finite or found.partial or (lines := _lines(question, found)) is None:
         return np.full((eps.size, 7), np.nan)
     rows = lines.curve(eps, lambda at: found.route.point(found.run, at, *found.tolerance(question), lines=lines))
@@ -281,7 +283,7 @@ def points(question, add: int, eps: np.ndarray) -> np.ndarray:
 def _point(question, found: Finite, add: int, eps: float):
     answer = _line_point(question, found, eps)
     if found.lost and not (answer and answer.lower > math.log(found.lost) + LOST):
-        found = _asked(question, add, _depth(answer.lower if answer else -math.inf)) or found
+        found = _asked(question, add, answer.lower if answer else -math.inf) or found
         answer = _line_point(question, found, eps)
     if not answer:
         question.why = NOT_FOUND
@@ -310,7 +312,7 @@ def _of_whole(terms: tuple[float, ...], share: float, truncation: float, roundin
 def below(question, add: int, eps: float, log_delta: float) -> bool:
     """Whether Chernoff's bound at the tilt of the line proves that delta(eps) <= e^log_delta, of a run without infinite
     losses; outcomes that the line leaves out add their mass [theory: line.chernoff]."""
-    found = _asked(question, add, _depth(log_delta))
+    found = _asked(question, add, log_delta)
     if found is None or found.route is not mixed or found.log_finite:
         return False
     if not found.lost:
@@ -334,11 +336,11 @@ def root(question, add: int, delta: float):
     answer = _narrower(question, add, math.log(delta), lambda found: _root(question, found, add, delta))
     if question.rough or (answer and answer.width <= mixed.ENOUGH):
         return answer
-    first = _asked(question, add, _depth(math.log(delta)))
+    first = _asked(question, add, math.log(delta))
     jumps = first and any(isinstance(step, mixed.DensityStep) and step.slow for step in first.run)
     for depth in reversed(DEPTHS) if jumps else ():  # in a deeper window one large term may be most of the line
         if SEEN - math.log(delta) < depth < _depth(math.log(delta)):
-            found = _asked(question, add, depth)
+            found = _asked(question, add, math.log(delta), depth)
             other = found and _root(question, found, add, delta, SEEN)
             if other and not (answer and answer.width <= other.width):
                 answer = other
