@@ -45,10 +45,12 @@ MEASURED = 20.0
 """Seconds for the shares of one query, and as much for its operations, unless --each says otherwise."""
 
 MOST_NEAR = 100
-"""Operations of a constant's own function or file whose effect is measured, the nearest lines first."""
+"""Operations of a constant's own function or file whose effect is measured, the nearest first; all of a query that
+has no more."""
 
 SHARE = 0.7
-"""Part of a constant that the operations found for it take at most: what is left is for the second order."""
+"""Part of a constant that the operations found for it take at most: what is left is for the second order. A first one
+that would take more, as several constants pay for it or one exactly, is put off by so much less."""
 
 
 def probes() -> dict[str, str]:
@@ -173,7 +175,18 @@ def scope(hs) -> None:
     from hockeystick import _core, risk_gdp, scratch
     from hockeystick.grid import convolve
     from hockeystick.individual import epsilons, renyi
-    from hockeystick.routes import bounds, contour, few, finite_sample, jumps, mixed, single, walls
+    from hockeystick.routes import (
+        bounds,
+        contour,
+        cumulant,
+        few,
+        finite_sample,
+        jumps,
+        loss_steps,
+        mixed,
+        single,
+        walls,
+    )
     from hockeystick.routes import kept as lines
     from hockeystick.routes.question import Question
     from hockeystick.what import allocation, pair
@@ -222,6 +235,15 @@ def scope(hs) -> None:
         found = density.points(m, t, *window)
         num = np.exp(found.log_num)
         return {"upper": float((num * (1 + found.error)).sum()), "the error": float((num * found.error).sum())}
+
+    def transform(m, t, c, y):
+        """The transform of an epoch's loss from both sides, and its value at the last frequency."""
+        log_f, off, (re, im, err) = _core.allocation_line(m, t, c, np.array(y), np.zeros(_core.allocation_work()))
+        return {"upper": log_f + off, "lower": log_f - off, "re": re[-1] + err[-1], "im": im[-1] + err[-1]}
+
+    def ends(found):
+        """A certified number from both sides."""
+        return {"upper": found.upper, "lower": found.lower}
 
     def above(step, at, adjacency="add_remove", add=False):
         """The mass of a step's larger losses from both sides, edges and all that masses may be off by counted."""
@@ -294,7 +316,8 @@ def scope(hs) -> None:
     SCOPE.update(hs=hs, np=np, math=math, _core=_core, jumps=jumps, contour=contour, few=few)
     SCOPE.update(asked=asked, charged=charged, tail=tail, points=points, expanded=expanded, lines=lines)
     SCOPE.update(bounds=bounds, mixed=mixed, pair=pair, renyi=renyi, epsilons=epsilons, convolve=convolve)
-    SCOPE.update(steps=pair.gaussian_steps, one=one, kept=kept)
+    SCOPE.update(steps=pair.gaussian_steps, one=one, kept=kept, transform=transform)
+    SCOPE.update(ends=ends, cumulant=cumulant, loss_steps=loss_steps)
     SCOPE["S"] = lambda sigma, q: hs.poisson_subsampled(hs.gaussian(sigma), q)
     SCOPE["P"] = hs.poisson_subsampled
     SCOPE["norm"] = np.vectorize(lambda x, mu: 0.5 * math.erfc((mu - x) / math.sqrt(2)))
@@ -404,7 +427,7 @@ class Search:
         constant's own function, else of its file, else of all whose effect is known."""
         claim, first = self.lab.claims[constant], ("estimate", "upper", "lower")
         shares = [x for x in self.shares[constant] if x[1] == name]
-        near = collections.defaultdict(list)
+        near, few = collections.defaultdict(list), len(self.clean[name][1]) <= MOST_NEAR
         for at in self.clean[name][1]:
             path, function, line, _ = self.lab.places[at]
             rank = 2 if path != claim["path"] else 0 if function == claim["within"] else 1
@@ -414,7 +437,7 @@ class Search:
                 if (rank == 2 and term not in first) or time.monotonic() > until:
                     continue
                 found = [at for _, at in sorted(near[rank])]
-                row = self._seek(constant, name, term, rise, found, MOST_NEAR if rank < 2 else 0, until)
+                row = self._seek(constant, name, term, rise, found, MOST_NEAR if rank < 2 or few else 0, until)
                 if row:
                     return row | {"near": rank}
         return None
@@ -428,10 +451,11 @@ class Search:
                 return None
             e = self.effect(name, at).get(term, math.nan)
             taken += abs(e) if abs(e) < rise else 0.0
-            if 3e-3 * rise < abs(e) and total + abs(e) < SHARE * rise:
-                sign = 1.0 if e > 0 else -1.0
+            part = 1.0 if chosen else min(1.0, 0.99 * SHARE * rise / max(abs(e), 1e-300))
+            if 3e-3 * rise < part * abs(e) and total + part * abs(e) < SHARE * rise:
+                sign = math.copysign(float(f"{part:.2g}"), e)
                 chosen[at] = -sign if term == "lower" else sign
-                total += abs(e)
+                total += part * abs(e)
         self.takes[constant] = max(self.takes[constant], taken / rise if most else 0.0)
         if not chosen:
             return None

@@ -3,8 +3,8 @@ factor.
 
 csrc is compiled by clang without inlining; in its intermediate code each sum, difference, product, quotient and root of
 doubles becomes a call (csrc/lines.c), and the place of each call of a noisy function (csrc/noise.h) is noted before it.
-In Python, + - * / and the functions of `math` and numpy become calls of a module `_lines`, but for what changes an
-array in place. What stands in special.h is off as a whole, and not within."""
+In Python, + - * / @, sums, the functions of `math` and numpy, and what makes doubles of long doubles become calls of a
+module `_lines`, but for what changes an array in place. What stands in special.h is off as a whole, and not within."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WHOLE = {"exp_bound"}
 
 OPERATIONS = {"fadd": "add", "fsub": "sub", "fmul": "mul", "fdiv": "div"}
 PYTHON = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
-FUNCTIONS = set("exp expm1 log log1p log2 sin cos tanh sinh erf erfc lgamma logaddexp sqrt".split())
+FUNCTIONS = set("exp expm1 log log1p log2 sin cos tanh sinh erf erfc lgamma logaddexp sqrt fsum sum".split())
 MOST = 1 << 16
 
 CLAIMS = """#include <string.h>
@@ -69,6 +69,12 @@ def op(name, at, a, b):
         return off(at, y, wide == y)
     reached[at] = 1
     return y
+
+
+def cast(at, x, convert):
+    # A double of a long double, which is rounded; of anything else it is what it was.
+    y = convert(x)
+    return off(at, y) if getattr(x, "dtype", None) == np.longdouble else y
 
 
 def off(at, y, exact=False):
@@ -155,6 +161,8 @@ class Operations(ast.NodeTransformer):
         if "_lines.claim(" in ast.unparse(node.right) and isinstance(node.right, ast.Call):
             return node
         self.generic_visit(node)
+        if isinstance(node.op, ast.MatMult) and self.within:
+            return ast.Call(_lines("off"), [self.number(node, "sum"), node], [])
         if type(node.op) not in PYTHON or not self.within:
             return node
         kind = PYTHON[type(node.op)]
@@ -163,6 +171,14 @@ class Operations(ast.NodeTransformer):
     def visit_Call(self, node):
         self.generic_visit(node)
         module, _, name = ast.unparse(node.func).rpartition(".")
+        if self.within and name == "sum" and module and module != "np":
+            return ast.Call(_lines("off"), [self.number(node, name), node], [])
+        if self.within and len(node.args) == 1 and not node.keywords:
+            if (module, name) == ("", "float"):
+                return ast.Call(_lines("cast"), [self.number(node, "cast"), *node.args, node.func], [])
+            if name == "astype" and ast.unparse(node.args[0]) == "float":
+                convert = ast.parse("lambda x: x.astype(float)", mode="eval").body
+                return ast.Call(_lines("cast"), [self.number(node, "cast"), node.func.value, convert], [])
         if module not in ("math", "np") or name not in FUNCTIONS or not self.within:
             return node
         return ast.Call(_lines("off"), [self.number(node, name), node], [])

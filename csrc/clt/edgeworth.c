@@ -338,9 +338,10 @@ int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, doub
     }
     lo = z;
     hi = z + step;
-    for (it = 0; it < 80 && hi - lo > 8 * HS_U * (1 + fabs(lo)); it++) {
+    for (it = 0; it < 80; it++) {
         z = g_hi > -HUGE_VAL ? lo + (hi - lo) * g_lo / (g_lo - g_hi) : 0.5 * (lo + hi);
         if (!(z > lo && z < hi)) z = 0.5 * (lo + hi);
+        if (!(z > lo && z < hi)) break;
         g = excess(Y, X, form, order, z, log_delta);
         if (g == 0) {
             lo = hi = z;
@@ -356,10 +357,6 @@ int hs_edgeworth_eps(const double *Y, const double *X, int form, int order, doub
             g_hi = g;
             if (side == -1) g_lo *= 0.5;
             side = -1;
-        }
-        if (fabs(g) < 4 * HS_U * (1 + fabs(log_delta))) {
-            lo = hi = z;
-            break;
         }
     }
     *eps = Y[0] + sqrt(Y[1]) * hi;

@@ -194,7 +194,7 @@ int hs_edgeworth_bounded(int kind, double m, double q, int which, const hs_rule 
         v[i] = S.sum[i];
         e[i] = S.err[i] * (1 + 1e-8);
     }
-    eta = hs_up(fabs(v[MEAN] - S.c0)) + e[MEAN] + HS_U * fabs(S.c0); /* the mean is within eta of c0 */
+    eta = hs_up(fabs(v[MEAN] - S.c0)) + e[MEAN]; /* the mean is within eta of c0 */
     s2 = v[1] + e[1];
     s3 = fabs(v[2]) + e[2];
     a1 = v[4] + e[4];
@@ -239,7 +239,7 @@ static double modulus_at(hs_opened *O, double y)
     double zr, zi;
     O->G.strip = -1;
     hs_grid_phase(&O->G, y, &zr, &zi);
-    return fmin(1, hypot(1 + zr, zi) + hs_opened_quadrature_upper(O, y) + y * (O->c1 + 64 * O->c2) + 8 * HS_U);
+    return fmin(1, hs_up(hypot(1 + zr, zi) + hs_opened_quadrature_upper(O, y) + y * (O->c1 + 64 * O->c2)));
 }
 
 /* sup |phi(y)| over y0 <= y <= y1 under law A (which = 0) or B. At most 4,000 points, of spacing 0.002/sd up to 1/sd,

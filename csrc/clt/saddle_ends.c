@@ -56,8 +56,8 @@ void hs_ends_at(const hs_tilted *T, double eps, hs_ends *E)
     double s = sqrt(var), E0 = T->K - eps * t, lf = hs_payoff(t);
     double slack = T->K_err + HS_U * (4 * fabs(T->K) + 4 * fabs(eps * t) + 8 * fabs(lf) + 16), fmaxv = exp(lf);
     double clt, rel, err, low;
-    double d_up = d + T->mean_err + HS_U * (fabs(d) + fabs(eps)), v_up = var + T->var_err, top;
-    double d_lo = d - T->mean_err - HS_U * (fabs(d) + fabs(eps)), cheb;
+    double d_off = HS_U * (fabs(d) + fabs(eps)), v_up = var + T->var_err, top, cheb; /* d itself is rounded */
+    double d_up = d + T->mean_err + d_off, d_lo = d - T->mean_err - d_off;
     top = fmin(fmaxv, 0.5 * (sqrt(v_up + d_up * d_up) + d_up)); /* [theory: saddle.moments] */
     if (d_up < 0) top = fmin(fmaxv, 0.5 * v_up / (sqrt(v_up + d_up * d_up) - d_up));
     low = -HUGE_VAL;
@@ -65,7 +65,7 @@ void hs_ends_at(const hs_tilted *T, double eps, hs_ends *E)
     E->rounding = slack - T->quad - T->fit;
     if (normal_part(t, d, s, &clt, &rel)) {
         /* [theory: saddle.clt] */
-        err = 2 * fmaxv * (T->kolmogorov + HS_U * (fabs(eps) + fabs(d)) / s); /* d itself is rounded */
+        err = 2 * fmaxv * (T->kolmogorov + d_off / s);
         E->clt = clt;
         E->error = err;
         E->rounding += rel;

@@ -232,6 +232,11 @@ static void low_errors(const hs_grid *G, const sums *S, const missed *Q, hs_tilt
     T->var_err = (q2 + T->mean_err * T->mean_err) * (1 + 1e-8);
 }
 
+/* What a sum over the nodes may be off by relative to E_0: quadrature, and rounding of masses and of n additions; err
+ * is that of its terms, in units u. */
+static double off_by(const sums *S, const hs_tilted *T, double sum, double err, double n)
+{ return sum * T->quad + HS_U * (sum * (S->e0 + 2 * n + 8) + err); }
+
 /* E x^4 and E x^3 + 2 B E x^2 about the mean, rounded up [theory: compression.third, saddle.mesh]. */
 static void higher_upper(const hs_grid *G, const sums *S, const hs_moments *mo, const missed *Q, hs_tilted *T)
 {
@@ -239,10 +244,10 @@ static void higher_upper(const hs_grid *G, const sums *S, const hs_moments *mo, 
     double fourth = missed_upper(Q->f, S->j4, third * L), r;
     double side = missed_upper(Q->f, sqrt(S->j4 * squares_upper(S, Q->beta)), third), mean = T->mean_err;
     double var = S->s[2] / S->s[0] + T->var_err;
-    fourth += S->s[4] * (1 + T->quad + HS_U * (S->e0 + n)) + HS_U * (S->e4 + (n + 8) * S->s[4]);
+    fourth += S->s[4] + off_by(S, T, S->s[4], S->e4, n);
     r = sqrt(sqrt(fourth)) + mean;
     T->r4_upper = r * r * r * r * (1 + 1e-8);
-    side += S->s[3] + S->abs3 * (T->quad + HS_U * (S->e0 + 2 * n + 8)) + HS_U * S->e3;
+    side += S->s[3] + off_by(S, T, S->abs3, S->e3, n);
     side += 2 * (mo->mean - log1p(-G->q) + mean) * var + 3 * mean * var;
     T->side_upper = side + 2 * mean * mean * mean + 1e-8 * fabs(side);
 }

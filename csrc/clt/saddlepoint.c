@@ -311,7 +311,7 @@ static double end_root(const hs_tilted *T, double eps, double log_delta, int up)
     for (it = 0; it < 50; it++) {         /* the safe side: a distance of the order of what is left, then ever larger */
         double g = (up ? E.log_upper : E.log_lower) - log_delta;
         if (up ? g <= -slack : g >= slack) return out;
-        out = e0 + (up ? 1 : -1) * ldexp(fmax(1.05 * fmin(fabs(g) + slack, 1) / T->t, 4 * HS_U * fabs(e0)), it);
+        out = e0 + (up ? 1 : -1) * ldexp(1.05 * fmin(fabs(g) + slack, 1) / T->t, it);
         hs_ends_at(T, out, &E);
     }
     return up ? HUGE_VAL : -HUGE_VAL;
@@ -528,7 +528,8 @@ static double add_upper(const hs_steps *S, double eps)
         double K = 0, lf = hs_payoff(t);
         for (i = 0; i < S->b; i++) {
             double m = S->m[i], q = S->q[i], x = (t + 2) * log1p(-q);
-            K += S->k[i] * 0.5 * t * (t + 1) * q * q * expm1(m * m) * exp(-x) * (1 - 4 * HS_U * x);
+            K += S->k[i] * 0.5 * t * (t + 1) * q * q * expm1(m * m) *
+                 exp(-x); /* |x| < 710, or K is infinite: its 4u are within 1e-12 */
         }
         best = fmin(best, K * (1 + 1e-12) - eps * t + lf + 4 * HS_U * (eps * t - lf));
     }

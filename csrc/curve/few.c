@@ -69,6 +69,9 @@ typedef struct {
     double num_err, gap_err, den_err;
 } masses;
 
+/* The relative error of a branch's weight times a mass. */
+static double weight_error(const hs_pair *pair) { return HS_U * (pair->w_err + 8); }
+
 static masses masses_above(const hs_pair *pair, int r, double x)
 {
     double q = pair->q[r], e0, e1, e2;
@@ -100,12 +103,11 @@ static void one_step(const hs_bulk *J, double y, double *lower, double *upper)
     double e = expm1(y), low = 0, high = 0;
     int r;
     for (r = 0; r < pair->branches; r++) {
-        double g = few_place(J, r, y), w = pair->w[r], known = HS_U * (pair->w_err + 8);
+        double g = few_place(J, r, y), w = pair->w[r], known = weight_error(pair);
         masses m = masses_above(pair, r, g);
         double value = m.gap - e * m.den, err = m.gap_err + fabs(e) * (m.den_err + 8 * HS_U * m.den);
         double most = fmax(value, 0) + err + few_missed_upper(J, r, g, y, &m);
-        low +=
-            w * fmax(value - err, fmax(0, -e * (1 - 8 * HS_U))) * (1 - known); /* all outcomes, none, or those above */
+        low += w * fmax(value - err, fmax(0, hs_down(-e))) * (1 - known); /* all outcomes, none, or those above */
         high += w * fmin(most, 1) * (1 + known);
     }
     *lower = low * (1 - SUMS);
@@ -123,7 +125,7 @@ static void few_mark(few *A, mark *out, double y, const mark *left, const mark *
     out->y = y;
     out->top = y;
     for (r = 0; r < pair->branches; r++) {
-        double x = few_place(&A->J, r, y), w = pair->w[r], known = HS_U * (pair->w_err + 8);
+        double x = few_place(&A->J, r, y), w = pair->w[r], known = weight_error(pair);
         masses m;
         if (left) x = fmax(x, left->x[r]);
         if (right) x = fmin(x, right->x[r]);

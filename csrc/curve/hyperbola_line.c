@@ -264,8 +264,9 @@ HS_CLONES static void fill_node_den(const hs_path *p, int n, const chunk *restri
         off += 48 * (fabs(lr) + fabs(li) + 2 * logq1) + 2 * p->q_err * (s + p->q);
         cr[j] += p->logq1 + lr;
         ci[j] += li;
-        c0[j] += HS_U * off;
-        c1[j] += HS_U * off;
+        off *= HS_U;
+        c0[j] += off;
+        c1[j] += off;
     }
 }
 

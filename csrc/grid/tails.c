@@ -91,22 +91,22 @@ int hs_poisson_place(double q, int64_t n, const double *s, double *g, int64_t *f
                 at = (s[i] > 40 ? s[i] : log(expm1(s[i]))) -
                      log(q); /* at > 690, and neither term is beyond 745 where s < 40 */
             /* [theory: rounding.edges] */
-            move = fmax(move, 4 * HS_U * fabs(expm1(-s[i])) + 4 * HS_U * turn * fabs(at));
+            move = fmax(move, fabs(expm1(-s[i])) + turn * fabs(at));
         } else {
             at = log((exp(s[i]) - (1 - q)) / q);
-            move = fmax(move, 4 * HS_U + 4 * HS_U * turn * (1 + fabs(at)));
+            move = fmax(move, 1 + turn * (1 + fabs(at)));
         }
         last = g[i] = at > last ? at : last;
         *slope = fmax(*slope, 2 * turn);
     }
     for (i = 0; i < *first; i++) g[i] = *first < n ? g[*first] : 0;
-    *edge = 2 * move + (*first ? 2 * near : 0);
+    *edge = 8 * HS_U * move + (*first ? 2 * near : 0);
     return HS_OK;
 }
 
 /* From the base's tails at g[first..] to the sampled law's, in place; before `first` all mass is above: all_x of X,
- * and of Y q all_y + (1-q) all_x, all_y and all_x the base's masses of finite losses. Two products and a sum: 4u
- * more. */
+ * and of Y q all_y + (1-q) all_x, all_y and all_x the base's masses of finite losses. Two products and a sum, 4u, and
+ * as much for these masses: 8u more. */
 int hs_poisson_tails(double q, double all_y, double all_x, int64_t first, int64_t n, double *tails)
 {
     double *y_below = tails, *y_above = tails + n, *x_below = tails + 2 * n;
@@ -117,12 +117,12 @@ int hs_poisson_tails(double q, double all_y, double all_x, int64_t first, int64_
         y_below[i] = x_below[i] = 0;
         x_above[i] = all_x;
         y_above[i] = q * all_y + (1 - q) * all_x;
-        rel[i] = 8 * HS_U;
+        rel[i] = 0;
     }
     for (; i < n; i++) {
         y_below[i] = q * y_below[i] + (1 - q) * x_below[i];
         y_above[i] = q * y_above[i] + (1 - q) * x_above[i]; /* [theory: pair.sampled-laws] */
-        rel[i] += 4 * HS_U;
     }
+    for (i = 0; i < n; i++) rel[i] += 8 * HS_U;
     return HS_OK;
 }

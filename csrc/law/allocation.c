@@ -413,7 +413,7 @@ double hs_allocation_gap_lower(const hs_law *w, double y)
     double re, im, err, far = hs_allocation_far_upper(w, y);
     if (!(y <= A->y_max)) return 2 * (1 - far);
     hs_allocation_value(A, y, &re, &im, &err);
-    return fmax(0, 2 * (1 - fmin(far, hypot(re, im) * (1 + 4 * HS_U) + err)));
+    return fmax(0, 2 * (1 - fmin(far, hs_up(hypot(re, im)) + err)));
 }
 
 /* Add k log phi at count nodes from n0 to re, im, and a bound of its error to round; where phi is lost in its error,

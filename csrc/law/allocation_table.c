@@ -179,8 +179,8 @@ HS_CLONES static void exponentials(const normal_rule *R, double w, double off, i
         b = b < 8e5 ? b : 8e5;
         E = hs_exp_m1(-at, &m1);
         hs_cis_m1(b, &c, &s);
-        d = E * (HS_U * (8 * (b < 3 ? b : 3) + 2 * b) + (z < 1e290 ? z : 1e290) * (off + 4 * HS_U * (p < 0 ? -p : p)) +
-                 lost);
+        z = z < 1e290 ? z : 1e290;
+        d = E * (z * off + HS_U * (8 * (b < 3 ? b : 3) + 2 * b + 4 * z * (p < 0 ? -p : p)) + lost);
         o[E_RE * size + i] = E * (1 + c);
         o[E_IM * size + i] = -s * E;
         o[E_LESS * size + i] = m1 + (c + m1 * c);

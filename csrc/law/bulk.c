@@ -77,11 +77,12 @@ void hs_bulk_unit(hs_bulk *J, const double *x)
 void hs_bulk_masses(const hs_bulk *J, const double *x, double *p, double *u, double *den, double *rel)
 {
     const hs_pair *pair = &J->pair;
-    double e0, e1, e2;
+    double e0, e1, e2, most;
     int r;
     *p = *den = 1e-300; /* covers what underflows */
     *u = 0;
-    *rel = HS_U * (40 + pair->q_err + pair->w_err);
+    *rel = 0;
+    most = 40 + pair->q_err + pair->w_err;
     for (r = 0; r < pair->branches; r++) {
         double w = pair->w[r], q = pair->q[r], m = pair->up[r], d = pair->down[r];
         double up, mid, down;
@@ -94,8 +95,10 @@ void hs_bulk_masses(const hs_bulk *J, const double *x, double *p, double *u, dou
         *p += w * (q * up + (1 - q) * mid);
         *den += w * (q * down + (1 - q) * mid);
         *u += w * q * (up - down);
-        *rel = fmax(*rel, e0 + e1 + e2 + HS_U * (40 + pair->q_err / (1 - q) + pair->w_err));
+        *rel = fmax(*rel, e0 + e1 + e2);
+        most = fmax(most, 40 + pair->q_err / (1 - q) + pair->w_err);
     }
+    *rel += HS_U * most;
 }
 
 /* About where a branch has the loss, at most where it ends. */

@@ -187,8 +187,8 @@ static double octave_error(const hs_law *w, int j, double Y, double miss, const 
     double f = terms_of(w, j)[0], round = 0, all = tail_upper(w->rho[j], 0.5 * Y);
     int n;
     for (n = 0; n < COEFS; n++) round += (fabs(re[n]) + fabs(im[n])) * (n + 1) * (n + 2);
-    return f * (4 * tail_upper(w->rho[j], 0.2 * Y) * pow(5, 1 - COEFS) / 4 + 3.2 * (miss + 200 * HS_U * all) +
-                24 * COEFS * HS_U * all + 5 * HS_U * round + all * w->level_f[j]);
+    return f * (4 * tail_upper(w->rho[j], 0.2 * Y) * pow(5, 1 - COEFS) / 4 + 3.2 * miss +
+                HS_U * ((640 + 24 * COEFS) * all + 5 * round) + all * w->level_f[j]);
 }
 
 /* The i-th octave of an end, computed unless it has been. */
@@ -333,7 +333,7 @@ double hs_ends_missing(const hs_law *w, double low, double y)
         if (low < w->y_out[j])
             for (i = octave_at(w, low); ldexp(w->y_ends, i) <= y && ldexp(w->y_ends, i) < w->y_out[j]; i++)
                 most = fmax(most, octave(w, j, i)[1]);
-        rest += most + f * 16 * HS_U * fabs(w->lambda[j]) + f * 16 * HS_U / low;
+        rest += most + 16 * HS_U * f * (fabs(w->lambda[j]) + 1 / low);
     }
     return atoms + HS_U * (20 + 4 * (fabs(w->c) + 2) * (w->m + 1)) + rest;
 }

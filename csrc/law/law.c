@@ -536,7 +536,7 @@ static void add_log_phi(const hs_law *w, double y, double x, double v, double qu
     double lr = X > -0.75 && X < 1 ? 0.5 * log1p(X) : log(mod), li = atan2(v, 1 + x);
     double dz = y * w->c1 / mod, qz = quad / mod, size = fmin(hypot(x, v), 3);
     if (!(dz + qz < 0.25 && k * (dz + qz) < 30)) {
-        double b = mod + y * w->c1 + quad + 8 * HS_U;
+        double b = hs_up(mod + y * w->c1 + quad);
         if (w->kind == HS_LAW_DENSITY) b = fmin(b, hs_law_far_upper(w, y));
         *re += k * log(b < 1 ? b : 1);
         *round += b < 1e300 ? 1.1 : HUGE_VAL;

@@ -142,7 +142,7 @@ int hs_subnormal_tilt(hs_law *w, const double *tilts, double y_max, double T0, d
     w->mean = g.mean;
     far = fmax(-G->lo, G->hi);
     w->var_upper =
-        hs_grid_var_upper(G, w->add ? -g.mean : g.mean, hs_squares_upper(a, w->m, far), 20 * HS_U * w->m * (far + w->m),
+        hs_grid_var_upper(G, w->add ? -g.mean : g.mean, hs_squares_upper(a, w->m, far), 20 * w->m * (far + w->m),
                           3.4 + w->m * 2.61 * (G->h + 1 / hs_grid_fall(G, a)), 2 * w->level);
     w->ref = 0;
     return HS_OK;

@@ -574,7 +574,7 @@ HS_CLONES void hs_grid_spread(const hs_grid *G, double mean, double cut, double 
     *fourth = 2 * all * hs_lanes(s4) - 8 * hs_lanes(s3) * a + 6 * b * b + (4 * n + 360) * HS_U * all * hs_lanes(s4);
 }
 
-/* The variance of the loss under the law itself, at most [theory: law.variance]. Losses are off by at most `off`,
+/* The variance of the loss under the law itself, at most [theory: law.variance]. Losses are off by at most u `off`,
  * weights by the relative `squares` - 1; `wider`: what |l - mean| may exceed its largest value at the nodes by, in the
  * strip and beyond the grid; level: twice the error of M without that factor. */
 double hs_grid_var_upper(const hs_grid *G, double mean, double squares, double off, double wider, double level)
@@ -584,7 +584,7 @@ double hs_grid_var_upper(const hs_grid *G, double mean, double squares, double o
     hs_grid_spread(G, mean, HUGE_VAL, &var, &fourth);
     for (j = 0; j < G->n; j++) X = fmax(X, fabs(G->l[j] - mean));
     X += wider;
-    sd = sqrt(fmax(0, var)) * squares * (1 + 1e-9) + off;
+    sd = sqrt(fmax(0, var)) * squares * (1 + 1e-9) + HS_U * off;
     return (sd * sd + level * X * X) * (1 + 3 * level);
 }
 

@@ -332,7 +332,7 @@ static void add_bulk_nodes(bulk_line *A, double k, double slope, double quad, in
         double x = A->F.a[n], v = A->F.b[n], X = 2 * x + x * x + v * v, mod = hypot(1 + x, v);
         double y = (double)n * A->dy;
         double lr = X > -0.75 && X < 1 ? 0.5 * log1p(X) : log(mod), li = atan2(v, 1 + x);
-        double dz = y * slope / mod, qz = quad / mod, b = mod + y * slope + quad + 8 * HS_U;
+        double dz = y * slope / mod, qz = quad / mod, b = hs_up(mod + y * slope + quad);
         if (!(dz + qz < 0.25)) {
             A->F.re[n] += k * log(b < 1 ? b : 1);
             round[n] += b < 1e300 ? 1.1 : HUGE_VAL;
@@ -363,15 +363,19 @@ static int visit_bulk(bulk_line *A, const hs_bulk *J, double k, double log_m)
 /* K of the whole line at three tilts with its error, from the bulk, left in T at the line's own tilt, and the cell. */
 static int bulk_line_values(bulk_line *A, const double *tilt, hs_bulk_tilted *T)
 {
-    double off;
+    double off, size;
     int i, st;
     for (i = 2; i >= 0; i--) {
         if ((st = hs_bulk_at(&A->J, tilt[i], 0, T))) return st;
         A->K[i] = A->copies * T->log_b;
-        A->err[i] = A->copies * T->err + 4 * HS_U * fabs(A->K[i]);
-        if (!A->jump) continue;
-        A->K[i] += log(A->J.k) + hs_bulk_cell_at(&A->G, tilt[i], &off);
-        A->err[i] += off + 4 * HS_U * (fabs(A->K[i]) + log(A->J.k));
+        A->err[i] = A->copies * T->err;
+        size = fabs(A->K[i]);
+        if (A->jump) {
+            A->K[i] += log(A->J.k) + hs_bulk_cell_at(&A->G, tilt[i], &off);
+            A->err[i] += off;
+            size += fabs(A->K[i]) + log(A->J.k);
+        }
+        A->err[i] += 4 * HS_U * size;
     }
     return HS_OK;
 }
@@ -481,7 +485,7 @@ static void far_at(const bulk_line *A, double eps, hs_value *v)
     v->log_scale = log(J->k) + J->log_unit + n * log1p(-p);
     v->value = u - Q * expm1(lean);
     v->slope = Q * exp(lean);
-    off = n * (p + den) * (4 * J->rel + 16 * HS_U) + 8 * HS_U * (fabs(lean) + fabs(v->log_scale));
+    off = 4 * n * (p + den) * J->rel + 8 * HS_U * (2 * n * (p + den) + fabs(lean) + fabs(v->log_scale));
     v->rounding = 4 * rel * (P + Q * (1 + fabs(expm1(lean)))) + 2 * off * (fabs(v->value) + v->slope) + 4e-300;
     v->upper = Q * exp(brought_back(A, eps) - n * log1p(-p)) * (1 + 4 * rel + SLACK);
 }

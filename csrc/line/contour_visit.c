@@ -245,7 +245,7 @@ static void subsampled_tail(const hs_contour *C, gridded *V, hs_sums *S)
         if (i == 0 || y * sd * 2 * HS_PI > 3 * G->h) /* Psi bounds nothing before; 0 is always a bound */
             S->far[i] += k * log(fmin(1, hs_grid_far_upper(G, a, y) + V->level));
     }
-    S->var += k * hs_grid_var_upper(G, V->mo.mean, hs_squares_upper(a, m, reach), 20 * HS_U * m * (reach + m),
+    S->var += k * hs_grid_var_upper(G, V->mo.mean, hs_squares_upper(a, m, reach), 20 * m * (reach + m),
                                     3.4 + m * 2.61 * (G->h + 1 / hs_grid_fall(G, a)), V->level);
 }
 
@@ -351,7 +351,7 @@ static double pair_var_upper(const hs_contour *C, hs_two *T, double mean, double
         double up = T->pair->up[r], down = T->pair->down[r],
                g = fmax(-T->G.g[T->first[r]], T->G.g[T->first[r] + T->nodes[r] - 1]);
         squares = fmax(squares, hs_squares_upper(1 + C->c, up, g) * hs_squares_upper(C->c, down, g));
-        off = fmax(off, 20 * HS_U * (up * (g + up) + down * (g + down)));
+        off = fmax(off, 20 * (up * (g + up) + down * (g + down)));
         wider = fmax(wider, 36.2 + (up + down) * 2.61 * (T->h[r] + 1 / hs_two_fall(T, C->c, r)));
     }
     return hs_grid_var_upper(&T->G, mean, squares, off, wider, level);

@@ -206,8 +206,8 @@ static double weigh_counts(jump_counts *A, double *err)
     for (i = at - 1; i >= 0; i--) A->pi[i] = A->pi[i + 1] / ((k - (A->least + i)) / (A->least + i + 1) * odds);
     for (A->total = 0, i = 0; i < n; i++) A->total += A->pi[i];
     e = log_choices(k, mode, err);
-    *err += k * A->b_err + A->most * A->g_err + HS_U * (16.0 * n + 8 * (k * fabs(A->b) + A->most * fabs(A->g) + e));
-    *err += 2 * HS_U * n * (fabs(A->g) + fabs(A->b));
+    *err += k * A->b_err + A->most * A->g_err;
+    *err += HS_U * (16.0 * n + 8 * (k * fabs(A->b) + A->most * fabs(A->g) + e) + 2 * n * (fabs(A->g) + fabs(A->b)));
     return e + (k - mode) * A->b + mode * A->g + log(A->total);
 }
 
@@ -298,10 +298,10 @@ static int log_node(double x, double v, double slope, double quad, double *out)
     out[0] = X > -0.75 && X < 1 ? 0.5 * log1p(X) : log(mod);
     out[1] = atan2(v, 1 + x);
     if (!(dz + qz < 0.25)) {
-        out[0] = log(fmin(1, mod + slope + quad + 8 * HS_U));
+        out[0] = log(fmin(1, hs_up(mod + slope + quad)));
         return 0;
     }
-    out[2] = dz / (1 - dz) + 12 * HS_U * fmin(hypot(x, v), 3) + 4 * HS_U * (fabs(out[0]) + fabs(out[1]));
+    out[2] = dz / (1 - dz) + 4 * HS_U * (3 * fmin(hypot(x, v), 3) + fabs(out[0]) + fabs(out[1]));
     out[3] = qz / (1 - qz);
     return 1;
 }
@@ -331,8 +331,8 @@ static void sum_counts(jump_counts *A, int64_t n, const double *b, const double 
     double sizes = fabs(b[0]) + fabs(b[1]), jump = fabs(g[0]) + fabs(g[1]), mod, angle;
     double most, own = A->J.k * b[2], quad = A->J.k * b[3];
     horner(A, b, g, &mod, &angle, &most);
-    own += HS_U * (A->most - A->least + 2) * (32 + 4 * (sizes + jump));
-    own += 4 * HS_U * (fabs(lead) + fabs(turn) + A->J.k * sizes + A->most * jump);
+    own += 4 * HS_U *
+           ((A->most - A->least + 2) * (8 + sizes + jump) + fabs(lead) + fabs(turn) + A->J.k * sizes + A->most * jump);
     if (found) {
         own += A->most * g[2];
         quad += A->most * g[3];
@@ -484,8 +484,9 @@ static void counts_at(const void *made, double eps, hs_value *v)
     v->lower = fmax(0, v->value - off - v->alias_left);
     v->upper = v->value + off + v->alias_right;
     if (A->one) add_one_jump(A, eps, v);
-    v->lower *= 1 - 64 * HS_U;
-    v->upper *= 1 + 64 * HS_U;
+    off = 64 * HS_U;
+    v->lower *= 1 - off;
+    v->upper *= 1 + off;
 }
 
 int64_t hs_counts_work(void) { return 2 * HS_BULK_WORK + HS_GRID_WORK + HS_COUNTS_TERMS + 8 * (HS_COUNTS_NODES + 1); }

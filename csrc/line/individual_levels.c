@@ -80,16 +80,16 @@ static void fill_nodes(const hs_contour *C, const hs_sums *S, int levels, int pa
 
 static void fill_head(const hs_contour *C, const hs_sums *S, int levels, double *head)
 {
+    const double off = (levels + 4) * HS_U; /* of a sum over levels */
     int i;
     for (i = 0; i < 8; i++) head[HS_NODES + i] = HUGE_VAL;
     head[HS_K0] = S->K[0];
-    head[HS_K0_ERR] = capped(S->err[0] + S->inner[0] + (levels + 4) * HS_U * fabs(S->K[0]));
-    head[HS_K_LEFT] = capped(S->K[2] + S->err[2] + S->inner[2] + (levels + 4) * HS_U * fabs(S->K[2]));
+    head[HS_K0_ERR] = capped(S->err[0] + S->inner[0] + off * fabs(S->K[0]));
+    head[HS_K_LEFT] = capped(S->K[2] + S->err[2] + S->inner[2] + off * fabs(S->K[2]));
     fill_tail(C, S, head + HS_TAIL);
-    for (i = 0; i < HS_TAILS;
-         i++) { /* summed over levels with (levels + 4)u; NaN and -inf become a bound that bounds nothing */
+    for (i = 0; i < HS_TAILS; i++) { /* NaN and -inf become a bound that bounds nothing */
         double *tail = head + HS_TAIL + i;
-        *tail = *tail > -HS_CAP ? *tail - (levels + 4) * HS_U * fabs(*tail) : -HS_CAP;
+        *tail = *tail > -HS_CAP ? *tail - off * fabs(*tail) : -HS_CAP;
     }
 }
 

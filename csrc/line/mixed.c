@@ -455,7 +455,7 @@ static void evaluate_period(const hs_mixed *A, double eps, hs_value *v)
         v->upper = HUGE_VAL;
         return;
     }
-    dx = 2 * HS_U * at.x + fabs(L0) * (A->d_step + 8 * HS_U * HS_U) + A->d_shift;
+    dx = 2 * HS_U * at.x + fabs(L0) * (A->d_step + 1e-31) + A->d_shift; /* steps are known to twice a double's digits */
     v->log_scale = A->K[0] - A->c * L0;
     edge = (at.x <= 2 * dx ? 1 : 0) + (at.rest <= 2 * dx ? exp(at.a) : 0);
     /* |V0|, N < 2^53 and n turns < 2^53: products are exact */

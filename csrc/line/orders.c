@@ -48,7 +48,7 @@ static void powers_upper(double q, double r, double from, double *h)
 
 void hs_orders_lay(const hs_fit *fits, int rows, hs_orders *O)
 {
-    double S = fits->m * fits->m * (1 + 4 * HS_U), h[HS_ORDERS + 1];
+    double S = hs_up(fits->m * fits->m), h[HS_ORDERS + 1];
     int i, j;
     O->fits = fits;
     O->rows = rows;

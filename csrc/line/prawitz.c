@@ -315,6 +315,7 @@ static int smoothed_settle(hs_prawitz *S, double *work)
 static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *work, int64_t n_work)
 {
     int st, j;
+    double off;
     if (n_work < hs_prawitz_work() || S->run.b < 1) return HS_SCRATCH;
     for (S->ktot = S->low = S->high = 0, j = 0; j < S->run.b; j++) {
         double low, high;
@@ -331,8 +332,9 @@ static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *w
         S->low -= part;
         S->high += part;
     }
-    S->low -= 16 * HS_U * (S->run.b + 1) * (1 + fabs(S->low));
-    S->high += 16 * HS_U * (S->run.b + 1) * (1 + fabs(S->high));
+    off = 16 * HS_U * (S->run.b + 1);
+    S->low -= off * (1 + fabs(S->low));
+    S->high += off * (1 + fabs(S->high));
     if (S->run.b > 64 && !S->run.add) S->T0 = fmin(S->T0, 29); /* many steps round more than that leaves */
     S->t = 1;
     if (!have_eps) { /* the tilt of the normal law of the same variance */

@@ -122,9 +122,9 @@ static double var_upper(const hs_opened *O, double mean)
 {
     const hs_grid *G = &O->G;
     double m = O->m, far = fmax(-G->lo, G->hi), squares = hs_squares_upper(O->a, G->m, far);
-    if (O->kind == HS_LAW_LAPLACE) return hs_grid_var_upper(G, mean, squares, 24 * HS_U * m, 3.1, O->level);
-    return hs_grid_var_upper(G, mean, squares, 20 * HS_U * m * (far + m),
-                             3.4 + m * 2.61 * (G->h + 1 / hs_grid_fall(G, O->a)), O->level);
+    if (O->kind == HS_LAW_LAPLACE) return hs_grid_var_upper(G, mean, squares, 24 * m, 3.1, O->level);
+    return hs_grid_var_upper(G, mean, squares, 20 * m * (far + m), 3.4 + m * 2.61 * (G->h + 1 / hs_grid_fall(G, O->a)),
+                             O->level);
 }
 
 /* A coarse grid for an alias tilt: K there, of all the steps, to a nat. */
@@ -257,9 +257,10 @@ static void add_points(hs_prawitz *S, double k, hs_opened *O)
             err = hs_opened_quadrature_upper(O, y);
         } /* each frequency has its own best strip */
         err += y * (O->c1 + 64 * O->c2);
-        a2 = fmin(1, fmax(0, -(2 * x + x * x + w * w)));                                 /* 1 - |phi|^2 */
-        if (S->run.n_fits) S->metric[j] += k * fmax(0, a2 - (2 + err) * err - 8 * HS_U); /* of 1 - |phi|^2 */
-        else S->metric[j] += k * fmax(0, 2 * a2 / (1 + sqrt(1 - a2)) - 2 * err - 8 * HS_U);
+        a2 = fmin(1, fmax(0, -(2 * x + x * x + w * w))); /* 1 - |phi|^2 */
+        if (S->run.n_fits) a2 -= (2 + err) * err;        /* of 1 - |phi|^2 */
+        else a2 = 2 * a2 / (1 + sqrt(1 - a2)) - 2 * err;
+        S->metric[j] += k * fmax(0, a2 - 8 * HS_U);
     }
 }
 

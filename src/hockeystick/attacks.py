@@ -13,6 +13,7 @@ import numpy as np
 from . import query, risk
 from .arguments import one_of
 from .bound import AccuracyError, Bound, Budget, DomainError
+from .outward import UP, U
 from .what.mechanism import as_run, count, real
 from .what.pair import ADJACENCIES
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from .types import Adjacency, Ran, Sided
 
-U = 2.0**-53
 LEVELS = np.geomspace(1e-12, 1.0, 289)
 """Levels at which an audit is asked: 24 a decade."""
 
@@ -298,7 +298,7 @@ def _rejected(run: Ran, adjacency: Adjacency, seen: tuple[int, int, int], levels
     # Fewer points are a smaller F [theory: risk.family]
     eps = eps[np.abs(eps) <= _far(run, adjacency, SEEN * float(levels.min()) * v / m)]
     delta = np.asarray(query.delta(as_run(run), eps, adjacency=adjacency).upper)
-    x = np.exp(eps) * (1 + 4 * U)
+    x = np.exp(eps) * UP
     turn = delta[:-1] + x[:-1] * (delta[:-1] - delta[1:]) / np.diff(x)  # below it the next point is better
     turn = np.minimum.accumulate(turn)[::-1]
     r, h = levels * v / m, levels * (g - v) / m  # [theory: risk.one-run]

@@ -15,6 +15,7 @@ import numpy as np
 from . import query
 from .arguments import one_of, respelled
 from .bound import Bound, Budget, DomainError
+from .outward import UP, U
 from .what.mechanism import as_run, real
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from .types import Adjacency, Numbers, Ran
 
-U = 2.0**-53
 POINTS = 4096
 """Points of the other steps' curve, between which chords stand for it."""
 
@@ -141,7 +141,7 @@ def _averaged(run: Ran, at: NDArray[np.float64], options: Any) -> tuple[NDArray[
     low = below[i + 1]
     certain = at == -math.inf
     far = at > 600.0
-    return np.where(certain, 1.0, np.where(far, 0.0, low)), np.where(certain, 1.0, high * (1 + 8 * U))
+    return np.where(certain, 1.0, np.where(far, 0.0, low)), np.where(certain, 1.0, high * UP)
 
 
 def _end(mean: float, room: float, side: float) -> float:

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
-from .outward import DOWN, U
+from .outward import DOWN, UP, U
 from .routes.bounds import certainly_below
 from .what.batches import CyclicPoisson, SizeRange, TruncatedPoisson
 from .what.given import FromCurve, FromPmf
@@ -173,7 +173,7 @@ def _beside(bound: Bound, lost: float, log: bool, curve: bool = True) -> Bound:
     [theory: matrix.conditional]."""
     ends = [math.exp(end) if log and curve else end for end in (bound.lower, bound.estimate, bound.upper)]
     least = lost * (1 - 2**-48)  # `lost` is rounded up
-    low, mid, high = (ends[0] + least) * (1 - 8 * U), ends[1] + lost, (ends[2] + lost) * (1 + 8 * U)
+    low, mid, high = (ends[0] + least) * DOWN, ends[1] + lost, (ends[2] + lost) * UP
     ends = [
         math.log(end) + side * 4 * U * abs(math.log(end)) if log else end
         for end, side in ((low, -1), (mid, 0), (high, 1))

@@ -201,13 +201,13 @@ def _theta(step: DiscreteGaussian, t: float) -> Cumulant:
     if s < 0.4:
         x = np.arange(-18, 19)
         both = [math.fsum(np.exp(-0.5 * ((x + shift) / s) ** 2)) for shift in (c if c < 0.5 else c - 1, 0.0)]
-        ratio, error = math.log(both[0] / both[1]), 200 * U
+        ratio, rough = math.log(both[0] / both[1]), 1.0
     else:
         j = np.arange(1, 8)
         size = 2 * np.exp(-2 * (math.pi * s * j) ** 2)
         ratio = math.log1p(float(size @ (-2 * np.sin(math.pi * j * c) ** 2)) / (1 + float(size.sum())))
-        error = 200 * U * (1 + s * s) * float(size[0])
-    return _between(lead + ratio, 8 * U * lead + error)
+        rough = (1 + s * s) * float(size[0])
+    return _between(lead + ratio, U * (8 * lead + 200 * rough))
 
 
 def _table(step: DiscreteGaussian, q: float, a: float, t: float) -> Cumulant:
@@ -243,10 +243,9 @@ def _log_of(total: float, error: float, top: float | None) -> Cumulant:
     """log1p(total), or top + log(total), where total is within `error`."""
     if top is None:
         low, mid, high = (math.log1p(total + s * error) for s in (-1, 0, 1))
-        slack = 4 * U * abs(mid)
     else:
         low, mid, high = (top + math.log(total + s * error) for s in (-1, 0, 1))
-        slack = 4 * U * (abs(top) + abs(mid))
+    slack = 4 * U * (abs(top or 0.0) + abs(mid))
     return Cumulant(low - slack, mid, high + slack, high - low)
 
 
@@ -327,11 +326,16 @@ def _cells(base: Loss, q: float, a: float, t: float) -> Cumulant:
         ends = (top + math.log(max(z, 5e-324)) for z in (low, low + (high - low) / 3, high))
     else:
         gone = a * q * base.mass_inf
-        error = abs(gone) * (base.mass_error + 4 * U)
+        error = abs(gone) * _known(base)
         ends = (math.log1p(max(z - gone, U - 1)) for z in (low - error, low + (high - low) / 3, high + error))
     low, mid, high = ends
     slack = 8 * U * (abs(low) + abs(high) + (top if scaled else 0))
     return Cumulant(low - slack, mid, high + slack, high - low)
+
+
+def _known(base: Loss) -> float:
+    """The relative error of a product with a mass of infinite losses."""
+    return base.mass_error + 4 * U
 
 
 def _masses(base: Loss, s: np.ndarray):
@@ -345,7 +349,7 @@ def _masses(base: Loss, s: np.ndarray):
         mass = np.maximum(np.where(use_right, right, left), 0.0)
         size = np.where(use_right, np.r_[0.0, above[:-1] + above[1:]], np.r_[left[0], below[1:] + below[:-1]])
         rel = np.r_[t.rel[0], np.maximum(t.rel[1:], t.rel[:-1])] + 4 * U
-        return mass, rel * size + 2 * t.absolute + (base.mass_error + 4 * U) * extra * (np.arange(s.size) == 0)
+        return mass, rel * size + 2 * t.absolute + _known(base) * extra * (np.arange(s.size) == 0)
 
     x, dx = cells(t.x_below, t.x_above, base.mass_minus_inf)
     y, dy = cells(t.y_below, t.y_above, 0.0)
@@ -370,11 +374,11 @@ def _ends(base: Loss, q: float, a: float) -> np.ndarray:
     if not hi < math.inf:
         hi = max(wide[1], float(values.max()))
     left, right = max(lo, wide[0]), min(hi, wide[1])
-    room = 4 * U * (abs(lo) + abs(hi)) + 1e-13 * (hi - lo)
+    room = 1e-15 * (abs(lo) + abs(hi)) + 1e-13 * (hi - lo)  # any edges will do
     s = [np.linspace(lo - room, left, 513), np.linspace(left, right, CELLS), np.linspace(right, hi + room, 513)]
     atoms = base.atoms()
     if atoms is not None and atoms.loss.size <= 2048:
-        near = 1e-10 * (hi - lo) + 16 * U * np.abs(atoms.loss)
+        near = 1e-10 * (hi - lo) + 2e-15 * np.abs(atoms.loss)
         s += [atoms.loss - near, atoms.loss + near]
     return np.unique(np.concatenate(s))
 

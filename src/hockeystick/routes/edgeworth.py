@@ -22,7 +22,7 @@ from .. import _core, scratch
 from ..answers import Point, Root, larger
 from ..arguments import exp_lower, exp_upper, respelled
 from ..bound import AccuracyError, Bound, Budget, DomainError
-from ..outward import U, log_floor, log_slack
+from ..outward import log_floor, log_slack
 from ..what.mechanism import real
 from ..what.pair import GaussianSteps
 from . import bounds, eeai
@@ -230,7 +230,7 @@ def root(
         terms = (*terms[:-1], constant / delta)
     if lower == -math.inf:
         _, high = support(steps, add)
-        upper = min(upper, high + 16 * U * (steps.k.size + 1) * (1 + abs(high)))
+        upper = min(upper, high)
         other = bounds.moments_root(GaussianSteps(*steps[:3]), add, log_delta) if steps.all_gaussian else None
         if other:
             lower, upper = other.lower if other.lower > 0 else lower, min(upper, other.upper)  # other is clipped at 0
@@ -306,10 +306,9 @@ def _call(kernel, steps: LossSteps, add: int, at: float, rtol: float, limit: flo
 def _beyond_support(steps: LossSteps, add: int, eps: float):
     """Exact points where the loss cannot exceed eps (0) or cannot fall below it (1 - e^eps); None elsewhere."""
     low, high = support(steps, add)
-    room = 16 * U * (steps.k.size + 1)
-    if eps >= high + room * (1 + abs(high)):
+    if eps >= high:
         return Point(-math.inf, -math.inf, -math.inf, (0.0,) * len(TERMS), "edgeworth")
-    if eps <= low - room * (1 + abs(low)) and eps < 0:
+    if eps <= low and eps < 0:
         return Point(*log_floor(eps), (0.0,) * len(TERMS), "edgeworth")
     return None
 

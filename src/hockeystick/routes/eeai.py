@@ -74,8 +74,8 @@ def law_of(steps: LossSteps, add: int) -> Law:
     v, e, k = rows[:, 0], rows[:, 1], steps.k
     mixed = v[:, 4] * v[:, 1]  # E|d| Var d
     v = np.column_stack((v, mixed))
-    e = np.column_stack((e, v[:, 4] * e[:, 1] + (v[:, 1] + e[:, 1]) * e[:, 4] + 4 * U * mixed))
-    sums, errors = k @ v, (k @ e + (k.size + 4) * U * (k @ np.abs(v))) * (1 + 1e-9)
+    e = np.column_stack((e, v[:, 4] * e[:, 1] + (v[:, 1] + e[:, 1]) * e[:, 4]))
+    sums, errors = k @ v, (k @ e + (k.size + 8) * U * (k @ np.abs(v))) * (1 + 1e-9)
     n, (mean, variance, third) = steps.total, sums[:3].tolist()
     least, loose = variance - errors[1], float(np.max(errors[[1, 3, 5, 6]] / sums[[1, 3, 5, 6]]))
     if not (least > 0 and loose < 1e-3):
@@ -202,7 +202,7 @@ class Side:
         answer = self._prawitz(_core.prawitz_eps, math.log(delta) * UP)
         _, top = support(self.steps, self.add)
         _, _, upper, *_ = answer or (0.0, 0.0, math.inf)
-        top = min(upper, top + 16 * U * (self.steps.k.size + 1) * (1 + abs(top)))
+        top = min(upper, top)
         if not top < math.inf:
             raise AccuracyError(
                 f"no certified bracket of eps was found at delta={delta!r}: hs.epsilon has other routes"

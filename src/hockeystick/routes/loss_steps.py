@@ -13,6 +13,7 @@ from .. import _core
 from .._core import LAPLACE, NORMAL
 from ..arguments import numbers
 from ..bound import DomainError
+from ..outward import U
 from ..what.mechanism import Q_MIN, SIGMA_RANGE, Gaussian, Laplace, PoissonSubsampled, as_run
 from ..what.pair import DIRECTIONS
 
@@ -127,13 +128,16 @@ _TURN = np.array([-1.0, 1.0, -1.0, 1.0, -1.0])
 
 
 def support(steps: LossSteps, add: int) -> tuple[float, float]:
-    """Essential infimum and supremum of the composed loss, off by at most 16u (1 + |value|) b."""
+    """A lower bound of the essential infimum of the composed loss, and an upper one of its supremum: sums over b steps
+    are off by at most 16u (1 + |value|) b."""
     low = high = 0.0
     for m, q, k, kind in zip(*(column.tolist() for column in steps), strict=True):
         if kind == LAPLACE:
             low, high = low + k * math.log(1 - q + q * math.exp(-m)), high + k * math.log1p(q * math.expm1(m))
         else:
             low, high = low + k * math.log1p(-q) if q < 1 else -math.inf, math.inf
+    room = 16 * U * (steps.k.size + 1)
+    low, high = low - room * (1 - low), high + room * (1 + high)  # low <= 0 <= high
     return (-high, -low) if add else (low, high)
 
 

@@ -93,9 +93,9 @@ def _atom_by_atom(loss: Loss, atoms: Atoms, eps: float) -> tuple[float, float]:
     ):
         reach = side > -moved
         size, off = mass * -np.expm1(-np.maximum(side, 0.0)), mass * moved * (1 + 1e-9)
-        known = float((size * (rel + 32 * U) + np.where(reach, off * (1 + rel), 0.0)).sum()) * (1 + 32 * U) + absolute
+        known = float((size * (rel + 32 * U) + np.where(reach, off * (1 + rel), 0.0)).sum()) * (1 + 1e-9) + absolute
         value = scale * (gone + float(size.sum()))
-        error = scale * (known + (loss.mass_error + 8 * U) * gone) + 8 * U * (abs(rest) + value)
+        error = scale * (known + loss.mass_error * gone) + 8 * U * (abs(rest) + value + scale * gone)
         forms.append((error, rest + value))
     return min(forms)
 

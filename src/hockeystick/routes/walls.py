@@ -26,8 +26,8 @@ def rest(parts, delta: float) -> tuple[float, float]:
     if not held:
         return delta, delta
     upper, lower = (-math.expm1(x) for x in log_finite(held))
-    lost, error = 0.5 * (lower + upper), 0.5 * (upper - lower) + 8 * U * upper
-    least, most = (delta - lost) - error - U * delta, (delta - lost) + error + U * delta  # [theory: small.walls]
+    lost, error = 0.5 * (lower + upper), 0.5 * (upper - lower) + U * (8 * upper + delta)
+    least, most = (delta - lost) - error, (delta - lost) + error  # [theory: small.walls]
     if least <= 0 <= most and all(loss.exact_inf is not None for loss, _ in held) and sum(k for _, k in held) <= EXACT:
         exact = Fraction(delta) - 1 + math.prod((1 - loss.exact_inf) ** k for loss, k in held)
         if exact <= 0:

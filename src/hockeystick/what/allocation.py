@@ -18,7 +18,7 @@ import numpy as np
 
 from .. import _core
 from ..bound import AccuracyError, DomainError
-from ..outward import U
+from ..outward import UP, U
 from ..scratch import lend_tables
 from .given import FromPmf, from_pmf
 from .loss import Loss, Tails, nodes_of_tails
@@ -279,7 +279,7 @@ def allocation_loss(m: float, t: int) -> Loss:
         found = _line(m, t, -z, NO_NODES)
         return math.nan if found is None else found[0]
 
-    near = min(1.0, 0.5 * math.sqrt(math.expm1(m * m) / t) * (1 + 16 * U))  # [theory: allocation.distance]
+    near = min(1.0, 0.5 * math.sqrt(math.expm1(m * m) / t) * UP)  # [theory: allocation.distance]
     return Loss(
         tails,
         lambda p: nodes_of_tails(tails, -math.inf, math.inf, max(p, 1e-12)),

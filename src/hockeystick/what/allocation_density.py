@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..outward import U
+from ..outward import DOWN, U
 
 if TYPE_CHECKING:
     from .allocation_jumps import Jumps
@@ -92,9 +92,10 @@ def _tail(x: float) -> float:
 
 
 def _log_tail(x: float) -> float:
-    """log of an upper bound of Pr[g > x]."""
+    """log of an upper bound of Pr[g > x], of x within 16u of itself."""
     if x <= 0:
         return 0.0
+    x *= DOWN
     return math.log(_tail(x) * (1 + 1e-9)) if x < 30 else -0.5 * x * x - math.log(2.5 * x)
 
 
@@ -479,10 +480,10 @@ class _Law:
         e^-depth for those far out; that of one large term, or of a small mean [theory: allocation.tail]."""
         m, t, x = self.m, self.t, self.t * np.expm1(at)
         if above:
-            den = np.array([_log_tail((y / m + 0.5 * m) * (1 - 8 * U)) for y in at.tolist()]) + math.log(t)
-            num = np.logaddexp(den, [_log_tail((y / m - 0.5 * m) * (1 - 8 * U)) for y in at.tolist()])
+            den = np.array([_log_tail(y / m + 0.5 * m) for y in at.tolist()]) + math.log(t)
+            num = np.logaddexp(den, [_log_tail(y / m - 0.5 * m) for y in at.tolist()])
         else:
-            den = np.array([_log_tail((-y / m - 0.5 * m) * math.sqrt(t) * (1 - 8 * U)) for y in at.tolist()])
+            den = np.array([_log_tail((-y / m - 0.5 * m) * math.sqrt(t)) for y in at.tolist()])
             num = den + np.minimum(at, 0.0)
         num, den = np.minimum(num, 0.0), np.minimum(den, 0.0)
         jumps = next((self.jumps for line in lines if self.beyond_cut(line)), None) if above else None

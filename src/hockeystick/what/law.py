@@ -73,7 +73,7 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray, log_p: np.ndarray) -> Lo
             off = value - s[left]
             step = off / np.maximum(slope, 1e-300)
             x[left] = np.maximum(np.minimum(x[left] - step, end[left]), -60.0 - top)
-            left = left[(np.abs(step) > 1e-13 * (1 + np.abs(x[left]))) & (np.abs(off) > 32 * U * (1 + np.abs(s[left])))]
+            left = left[(np.abs(step) > 1e-13 * (1 + np.abs(x[left]))) & (np.abs(off) > 4e-15 * (1 + np.abs(s[left])))]
             if not left.size:
                 break
         return x
@@ -95,7 +95,7 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray, log_p: np.ndarray) -> Lo
             np.r_[pad + 1, y_above, beyond],
             np.r_[pad, x_below, beyond + 1],
             np.r_[pad + 1, x_above, beyond],
-            np.r_[pad + 8 * U, _mixture_error(x, top, p.size), beyond + 8 * U],
+            np.r_[pad, _mixture_error(x, top, p.size), beyond] + 8 * U,
             edge + (80 * U * (1 + abs(lo)) + 2 * lo_error if first else 0.0),
             TINY * (1 + p.size),
         )
@@ -128,7 +128,7 @@ def opposite_mixtures_loss(m: np.ndarray, p: np.ndarray, log_p: np.ndarray) -> L
             at = x[left]
             value, slope, _ = loss_at(at)
             off = value - s[left]
-            far = np.abs(off) > 32 * U * s[left]
+            far = np.abs(off) > 4e-15 * s[left]
             left, at, off, slope = left[far], at[far], off[far], slope[far]
             if not left.size:
                 break

@@ -304,6 +304,8 @@ def poisson(base: Loss, q: float) -> Loss:
         values, log_den = base.nodes(p)
         return subsample(values, q), log_den
 
+    known, moved = base.mass_error + 4 * U, 8 * U * abs(wall)  # of the mass and the place of what den has alone
+
     def atoms():
         found = base.atoms()
         if found is None and not base.mass_minus_inf:
@@ -313,10 +315,7 @@ def poisson(base: Loss, q: float) -> Loss:
             loss, num, den, rel, edge, absolute = found
             extra = base.mass_minus_inf
             loss, num, den = np.r_[wall, loss], np.r_[(1 - q) * extra, num], np.r_[extra, den]
-            rel, edge = (
-                np.r_[first, np.broadcast_to(e, loss.size - 1)]
-                for first, e in ((base.mass_error + 4 * U, rel), (8 * U * abs(wall), edge))
-            )
+            rel, edge = (np.r_[first, np.broadcast_to(e, loss.size - 1)] for first, e in ((known, rel), (moved, edge)))
             found = Atoms(loss, num, den, rel, edge, absolute)
         return found
 
@@ -334,16 +333,17 @@ def poisson(base: Loss, q: float) -> Loss:
         mass_error += 5e-324 / mass_inf
     made = Loss(tails, nodes, lo, hi, mass_inf, ends_error=error, mass_error=mass_error, exact_inf=exact)
     if base.mass_minus_inf:
-        return _with_wall(
-            base, q, wall, made._replace(atoms=atoms, lattice=_lattice_of(atoms, base), smooth=base.smooth)
-        )
+        made = made._replace(atoms=atoms, lattice=_lattice_of(atoms, base), smooth=base.smooth)
+        return _with_wall(base, q, (wall, known, moved), made)
     if base.atoms is no_atoms:
         return made
     return made._replace(atoms=atoms, lattice=_lattice_of(atoms, base), smooth=base.smooth)
 
 
-def _with_wall(base: Loss, q: float, wall: float, made: Loss) -> Loss:
-    """The same where den has outcomes that num lacks: they make an atom at log(1-q), within 8u of it."""
+def _with_wall(base: Loss, q: float, at_wall: tuple[float, float, float], made: Loss) -> Loss:
+    """The same where den has outcomes that num lacks: they make an atom at log(1-q). at_wall: it, the relative error of
+    its mass, and the error of its place."""
+    wall, known, moved = at_wall
     extra = base.mass_minus_inf
     y_extra = (1 - q) * extra
 
@@ -354,8 +354,8 @@ def _with_wall(base: Loss, q: float, wall: float, made: Loss) -> Loss:
             y_above=t.y_above + np.where(at, 0.0, y_extra),
             x_below=t.x_below + np.where(at, extra, 0.0),
             x_above=t.x_above + np.where(at, 0.0, extra),
-            rel=t.rel + base.mass_error + 4 * U,
-            edge=t.edge + 8 * U * abs(wall),
+            rel=t.rel + known,
+            edge=t.edge + moved,
         )
 
     def nodes(p):
@@ -475,8 +475,9 @@ def log_finite(parts, minus: bool = False, cut=()) -> tuple[float, float]:
     for (loss, k), more in zip(parts, itertools.chain(cut, itertools.repeat(0.0)), strict=False):
         mass = loss.mass_minus_inf if minus else loss.mass_inf
         if mass or more:
-            low += k * math.log1p(-min(mass * (1 + loss.mass_error + 2 * U), 1 - U))
-            high += k * math.log1p(-max(mass * (1 - loss.mass_error - 2 * U) + more * DOWN, 0.0))
+            off = loss.mass_error + 2 * U
+            low += k * math.log1p(-min(mass * (1 + off), 1 - U))
+            high += k * math.log1p(-max(mass * (1 - off) + more * DOWN, 0.0))
     slack = U * (8 + len(parts))
     return low * (1 + slack), high * (1 - slack)
 

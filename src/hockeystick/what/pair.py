@@ -506,11 +506,11 @@ def curve_pair(step: FromCurve, adjacency: str, add: bool) -> Loss:
     rel = (4 * U + 4 * LDBL_ULP + 2 * error / den).astype(float)
     left, over = (1 - delta[1]) / a[1], np.expm1(at[0])
     forms = (
-        (4 * LDBL_ULP * (abs(over) + delta[1]) / a[1], (over + delta[1]) / a[1]),
-        (4 * LDBL_ULP * (1 + left), 1 - left),
+        ((abs(over) + delta[1]) / a[1], (over + delta[1]) / a[1]),
+        (1 + left, 1 - left),
     )
     unsure, bottom = min(forms)
-    unsure += rough[1] / a[1]
+    unsure = 4 * LDBL_ULP * unsure + rough[1] / a[1]
     bottom = min(max(bottom, unsure), np.longdouble(1))
     error = 4 * U + float(2 * unsure / bottom) if bottom else 0.0
     if step.symmetric and at[0] == -at[-1]:
