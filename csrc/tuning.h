@@ -27,6 +27,7 @@
 
 #define HS_KEPT_SOME 1024  /* steps that a line which is kept may take in at least, */
 #define HS_KEPT_RULED 4096 /* and one by a rule, which is soon made again */
+#define HS_KEPT_WIDE 1e-6  /* relative width of an answer from which a line is not kept */
 
 /* The saddle and the period. */
 #define HS_SADDLE_STEPS 90   /* evaluations of K in search of a saddle */

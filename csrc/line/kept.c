@@ -162,13 +162,23 @@ static int make_at(hs_contour *C, int have_eps, double value, double depth, doub
     return HS_OK;
 }
 
-/* The first line that answers to rtol or, HS_LOOSE, to HS_KEPT_LOOSE rtol, at one of the depths of contour.c. While its
- * run grows, HS_KEPT_LOOSE rtol will do. */
+/* A line at one depth, and what it answers. */
+static int try_at(hs_contour *C, int have_eps, double value, double depth, double *work, int64_t n_work, double *kept,
+                  hs_crossing *at)
+{
+    double below;
+    int st = make_at(C, have_eps, value, depth, work, n_work, kept);
+    return st ? st : hs_kept_ask(kept, 0, 0, NULL, value, work, n_work, at, &below);
+}
+
+/* The first line that answers to rtol or, HS_LOOSE, to HS_KEPT_LOOSE rtol, at one of the depths of contour.c; where
+ * there is none, HS_LOOSE, the narrowest before a lower line was not half as wide, if it is narrow enough to be asked.
+ * While its run grows, HS_KEPT_LOOSE rtol will do, or twice its width. */
 int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *kept)
 {
-    hs_crossing at;
-    double loose = HS_KEPT_LOOSE * C->rtol, below;
-    int i, st = HS_TOO_MANY_NODES;
+    hs_crossing at = {0};
+    double loose = HS_KEPT_LOOSE * C->rtol, best = HUGE_VAL, width = HUGE_VAL;
+    int i, depth = 0, st = HS_TOO_MANY_NODES;
     if (hs_has_pairs(C)) return HS_BAD_ARGUMENT;
     if (n_work < hs_kept_work()) return HS_SCRATCH;
     for (C->ktot = 0, i = 0; i < C->run.b; i++) C->ktot += C->run.k[i];
@@ -176,12 +186,22 @@ int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_
     C->more = (int)fmin(C->run.n_fits ? HS_KEPT_RULED : HS_KEPT_SOME, 8 + 0.5 * C->ktot);
     if (!C->run.n_fits) C->more = (int)fmin(HS_KEPT_MORE, fmax(C->more, C->run.b / 4));
     for (i = 0; i < HS_DEPTHS && st != HS_NO_SADDLE; i++) {
-        st = make_at(C, have_eps, value, hs_depths[i], work, n_work, kept);
-        if (!st) st = hs_kept_ask(kept, 0, 0, NULL, value, work, n_work, &at, &below);
-        if (st == HS_OK || (st == HS_LOOSE && at.delta.upper - at.delta.lower < 2 * loose * at.delta.estimate)) {
+        st = try_at(C, have_eps, value, hs_depths[i], work, n_work, kept, &at);
+        if (st > HS_LOOSE) continue;
+        width = (at.delta.upper - at.delta.lower) / at.delta.estimate;
+        if (st == HS_OK || width < 2 * loose) {
             ((kept_line *)kept)->C.rtol = loose;
             return st;
         }
+        if (!(width < 0.5 * best)) break;
+        best = width;
+        depth = i;
     }
-    return st;
+    if (!(best < HUGE_VAL)) return st;
+    if (width > 2 * best || st > HS_LOOSE) st = try_at(C, have_eps, value, hs_depths[depth], work, n_work, kept, &at);
+    width = (at.delta.upper - at.delta.lower) / at.delta.estimate;
+    if (st > HS_LOOSE || !((have_eps ? width : (at.upper - at.lower) / fabs(at.estimate)) < HS_KEPT_WIDE))
+        return HS_TOO_WIDE;
+    ((kept_line *)kept)->C.rtol = 2 * width;
+    return HS_LOOSE;
 }
