@@ -275,7 +275,8 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         log_delta, t, _ = at_eps(made, guess)
     if log_delta < LOG_MIN:
         return None
-    _seen_by_a_grid(goal * max(guess, 1e-9) * t if rtol else LEAST)
+    if rtol and delta <= 0.5:  # next to 1 the rounding is that of 1 - delta
+        _seen_by_a_grid(goal * max(guess, 1e-9) * t)
     room = min(1.5 / t, 1.0 + abs(guess))
     tolerance = _of_delta(goal, guess, t)
     dx = last = mesh(made, t, tolerance)
