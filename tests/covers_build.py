@@ -158,7 +158,7 @@ class Operations(ast.NodeTransformer):
         return ast.Constant(len(self.places) - 1)
 
     def visit_BinOp(self, node):
-        if "_lines.claim(" in ast.unparse(node.right) and isinstance(node.right, ast.Call):
+        if "_instrument.claim(" in ast.unparse(node.right) and isinstance(node.right, ast.Call):
             return node
         self.generic_visit(node)
         if isinstance(node.op, ast.MatMult) and self.within:
@@ -185,13 +185,13 @@ class Operations(ast.NodeTransformer):
 
 
 def _lines(name: str) -> ast.Attribute:
-    return ast.Attribute(ast.Name("_lines", ast.Load()), name, ast.Load())
+    return ast.Attribute(ast.Name("_instrument", ast.Load()), name, ast.Load())
 
 
 def with_claims(path: str, claims: dict) -> str:
     """A file in which every unit roundoff of a claim has its factor."""
     text = (ROOT / path).read_text()
-    call = "_lines.claim" if path.endswith(".py") else "hs_claim"
+    call = "_instrument.claim" if path.endswith(".py") else "hs_claim"
     for at, s in sorted(((at, s) for at, s in claims.items() if s.path == path), key=lambda pair: -pair[1].start):
         text = f"{text[: s.start]}({text[s.start : s.stop]} * {call}({at})){text[s.stop :]}"
     return text.replace("#define HS_U ", CLAIMS + "#define HS_U ", 1) if path == "csrc/special.h" else text
@@ -242,7 +242,9 @@ def build(where: Path, clang: str = "clang-14") -> None:
         text = ast.unparse(ast.fix_missing_locations(body))
         future = re.search(r"^from __future__[^\n]*\n", text, flags=re.M)
         at = future.end() if future else 0
-        write(where / path.removeprefix("src/"), text[:at] + "from hockeystick import _lines\n" + text[at:])
+        write(
+            where / path.removeprefix("src/"), text[:at] + "from hockeystick import _lines as _instrument\n" + text[at:]
+        )
     names = mutants.named(claims)
     rows = [{**names[at], "path": s.path, "within": s.within} for at, s in claims.items()]
     write(where / "sites.json", json.dumps({"claims": rows, "places": places}))
