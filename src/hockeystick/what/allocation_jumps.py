@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 LEFT, RIGHT = 13.0, 18.0
 SHELLS = np.array([*np.arange(0.0, 11.0), 12.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0])
-FINE = np.array([*np.arange(0.0, 9.0, 0.25), *SHELLS[9:]])
-"""Deviations at which shells of sums begin, for tails and for two large terms."""
+FINE = np.array([*np.arange(0.0, 9.0, 0.5), *SHELLS[9:]])
+"""Deviations at which shells of sums begin, for tails, and for two large terms."""
 
 MESHES = (0.1, 0.08, 0.06, 0.05, 0.04)
 NATS = 56.0
@@ -194,7 +194,8 @@ class Jumps:
         starts = FINE * self.sd
         others = self.beyond_upper(starts)[0]
         others[0] = 1.0
-        places = np.geomspace(4 * self.sd, max(float(x.max()), 5 * self.sd), 40)  # the bound falls
+        count = min(x.size, 40)
+        places = np.geomspace(4 * self.sd, max(float(x.max()), 5 * self.sd), count)  # the bound falls
         least = places[:, None, None] - np.append(d[1:], np.inf)[:, None] - np.append(starts[1:], np.inf)
         log = np.log(np.maximum(1 + np.maximum(d[:, None], least), 1.0))
         later = np.exp(-0.5 * (log / self.m + 0.5 * self.m) ** 2 - log) / (self.m * math.sqrt(2 * math.pi))
