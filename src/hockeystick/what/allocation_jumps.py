@@ -194,8 +194,8 @@ class Jumps:
         starts = FINE * self.sd
         others = self.beyond_upper(starts)[0]
         others[0] = 1.0
-        count = min(x.size, 40)
-        places = np.geomspace(4 * self.sd, max(float(x.max()), 5 * self.sd), count)  # the bound falls
+        first = max(4 * self.sd, float(x.min()))
+        places = np.geomspace(first, max(1.25 * first, float(x.max())), min(x.size, 40))  # the bound falls
         least = places[:, None, None] - np.append(d[1:], np.inf)[:, None] - np.append(starts[1:], np.inf)
         log = np.log(np.maximum(1 + np.maximum(d[:, None], least), 1.0))
         later = np.exp(-0.5 * (log / self.m + 0.5 * self.m) ** 2 - log) / (self.m * math.sqrt(2 * math.pi))
