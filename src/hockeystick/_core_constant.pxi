@@ -86,8 +86,7 @@ def saddle_moments_upper(m, q, k, int add, int have_eps, double value, double[::
 def saddle_delta_upper(m, q, k, int add, double eps, double enough, int n_threads, cnp.ndarray work not None,
                        const double[:, ::1] fits=None, int ruled=0, int light=0, const double[:, ::1] outline=None,
                        int light_outline=0):
-    """(status, log_delta, tilt, at_zero): an upper bound of log delta at eps, and at_zero - tilt e at every e; see hs.h.
-    """
+    """(status, log_delta, tilt, at_zero): bounds of log delta at eps, and by at_zero - tilt e at every e; see hs.h."""
     cdef hs_ceiling out = hs_ceiling(0, 0, 0)
     cdef int64_t n_lent = cnp.PyArray_SIZE(work)
     cdef hs_poll poll = polling()
