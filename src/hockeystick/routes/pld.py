@@ -215,7 +215,7 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
         if far or width <= goal or (width == math.inf and dx < first):
             break
         # rounding makes the width, or more than was asked for: that of the stages, or a floor, which finer meshes raise
-        if terms[2] > min(0.4 * (high - low), goal * mid):
+        if terms[2] > min(0.4 * (high - low), goal * mid if rtol else math.inf):
             if not limits.evolving:
                 break
             limits = limits._replace(evolving=False)
@@ -307,7 +307,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         last = dx
         if high - low <= goal * max(mid, 1e-300) or high == math.inf:
             break
-        if terms[2] > t * delta * min(0.4 * (high - low), goal * mid):  # as in `point`
+        if terms[2] > t * delta * min(0.4 * (high - low), goal * mid if rtol else math.inf):  # as in `point`
             if not limits.evolving:
                 break
             limits = limits._replace(evolving=False)
