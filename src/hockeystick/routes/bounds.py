@@ -107,7 +107,8 @@ CEILINGS = 8
 [theory: saddle.any-eps]."""
 CLEARLY = 0.25
 """Nats by which a kept one has to be lower than asked: then the bound at the question's own saddle, which is within 0.1
-of the best tilt's, is low enough as well, and no answer depends on what was asked before."""
+of the best tilt's, is low enough as well, and no answer depends on what was asked before. It pays for the rounding of
+at_zero - tilt e, too: K is known to a nat, so that at_zero is below 1e15."""
 
 
 def below(question, add: int, eps: float, log_delta: float) -> bool:
