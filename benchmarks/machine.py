@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import statistics
+import sys
 import time
 
 
@@ -21,6 +22,17 @@ def describe() -> str:
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     versions = f"Python {platform.python_version()}, numpy {numpy.__version__}, {platform.system()}"
     return f"{name}, {cores} cores{load}; {versions}"
+
+
+def library(tree: str | None):
+    """hockeystick, of another tree where one is named, with the modules that it imports at their first use."""
+    if tree:
+        sys.path.insert(0, tree)
+    import hockeystick as hs
+
+    for route in ("pld", "prv"):
+        hs.epsilon(hs.laplace(1.0) * 2, 1e-5, route=route)
+    return hs
 
 
 def seconds(call, arguments, batches: int = 5) -> float:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import argparse
 import math
 import random
-import sys
 import time
+
+import machine
 
 
 def drawn(dice, low: float, high: float) -> float:
@@ -97,12 +98,7 @@ def main() -> None:
     parser.add_argument("--show", type=int, default=0)
     parser.add_argument("--tree")
     said = parser.parse_args()
-    if said.tree:
-        sys.path.insert(0, said.tree)
-    import hockeystick as hs
-
-    for route in ("pld", "prv"):  # what is imported at its first use is no part of an answer
-        hs.epsilon(hs.laplace(1.0) * 2, 1e-5, route=route)
+    hs = machine.library(said.tree)  # what is imported at its first use is no part of an answer
     rows: dict[str, list] = {kind: [] for kind in said.kind or QUESTIONS}
     for i in range(said.n):
         for make in RUNS:

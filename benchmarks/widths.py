@@ -13,9 +13,10 @@ import argparse
 import json
 import math
 import random
-import sys
 import time
 from pathlib import Path
+
+import machine
 
 LIMITS = (1e-9, 1e-6, 1e-3, 0.1)
 
@@ -141,12 +142,7 @@ def main() -> None:
     parser.add_argument("--kept", type=Path)
     parser.add_argument("--tree")
     options = parser.parse_args()
-    if options.tree:
-        sys.path.insert(0, options.tree)
-    import hockeystick as hs
-
-    for route in ("pld", "prv"):  # what is imported at its first use is no part of an answer
-        hs.epsilon(hs.laplace(1.0) * 2, 1e-5, route=route)
+    hs = machine.library(options.tree)  # what is imported at its first use is no part of an answer
     kept = {}
     if options.kept and options.kept.exists():
         for line in options.kept.read_text("utf-8").splitlines():

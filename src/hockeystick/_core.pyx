@@ -660,15 +660,23 @@ cdef int lend_laws(hs_mixed *A, const double[:, ::1] table, const double[:, ::1]
 def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps,
                 double rtol, double T0, double wide, int64_t n_nodes, double[::1] work, double[::1] tables=None):
     """Scaled: one certified delta; see hs.h."""
-    cdef hs_poll poll = polling()
     cdef hs_mixed A
+    return placed_delta(&A, 0, table, points, lattice, eps, rtol, T0, wide, n_nodes, work, tables)
+
+
+cdef placed_delta(hs_mixed *A, int keep, const double[:, ::1] table, const double[:, ::1] points,
+                  const double[::1] lattice, double eps, double rtol, double T0, double wide, int64_t n_nodes,
+                  double[::1] work, double[::1] tables):
+    """Scaled: one certified delta by A, whose line is kept where that is asked for."""
+    cdef hs_poll poll = polling()
     cdef hs_point p
     cdef int status
-    lend_laws(&A, table, points, lattice, tables, &poll)
+    lend_laws(A, table, points, lattice, tables, &poll)
     memset(&p, 0, sizeof(p))
-    A.rtol, A.T0, A.wide, A.n_nodes = rtol, T0, wide, n_nodes
+    A.rtol, A.T0, A.wide, A.n_nodes, A.keep = rtol, T0, wide, n_nodes, keep
     with nogil:
-        status = hs_mixed_delta(&A, eps, &work[0], work.shape[0], &p)
+        status = hs_mixed_delta(A, eps, &work[0], work.shape[0], &p)
+    A.poll = NULL
     passed(&poll)
     return scaled(status, &p)
 
@@ -687,18 +695,8 @@ cdef class MixedLine:
     def delta(self, const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps,
               double rtol, double T0, double wide, int64_t n_nodes, double[::1] work, double[::1] tables=None):
         """mixed_delta, whose arrays are kept and must not change."""
-        cdef hs_poll poll = polling()
-        cdef hs_point p
-        cdef int status
-        lend_laws(&self.A, table, points, lattice, tables, &poll)
         self.table, self.points, self.lattice, self.work = table, points, lattice, work
-        memset(&p, 0, sizeof(p))
-        self.A.rtol, self.A.T0, self.A.wide, self.A.n_nodes, self.A.keep = rtol, T0, wide, n_nodes, 1
-        with nogil:
-            status = hs_mixed_delta(&self.A, eps, &work[0], work.shape[0], &p)
-        self.A.poll = NULL
-        passed(&poll)
-        return scaled(status, &p)
+        return placed_delta(&self.A, 1, table, points, lattice, eps, rtol, T0, wide, n_nodes, work, tables)
 
     def near(self, double eps):
         """Scaled: a certified delta on the same line; see hs.h."""

@@ -260,9 +260,7 @@ class Accountant(Recorder):
                 raise DomainError(
                     f"an accountant of moments takes Gaussian steps of at most {RATES_MAX} rates, got {brief(step)}"
                 )
-            new[step] = total = self._counts.get(step, 0) + n * times
-            if total > K_MAX:
-                count("total count of a step", total)
+            new[step] = count("total count of a step", self._counts.get(step, 0) + n * times)
         if self.limit is not None:
             self._require(self._known() + Run(parts) * times, Run(parts), times)
         return new

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .arguments import exp_lower, exp_upper, log_lower
 from .bound import contradiction
 from .outward import log_floor, log_slack
@@ -108,6 +110,17 @@ class Scaled(NamedTuple):
         lower = self.log_scale + math.log(self.lower) - slack if self.lower > 0 else -math.inf
         estimate = self.log_scale + math.log(self.estimate)
         return named(Point, (lower, estimate, log_upper + slack, self.relative(), route))
+
+
+def log_rows(rows: np.ndarray, good: np.ndarray) -> np.ndarray:
+    """Rows (status, log_scale, lower, estimate, upper, terms) of `Scaled` as rows of log_lower, log_estimate, log_upper
+    and terms relative to delta, rounded as `Scaled.point` does; NaN where they are not good."""
+    _, scale, lower, estimate, upper, *terms = rows.T
+    with np.errstate(all="ignore"):
+        slack = log_slack(scale, np.log(upper))
+        low = np.where(lower > 0, scale + np.log(lower) - slack, -math.inf)
+        ends = low, scale + np.log(estimate), scale + np.log(upper) + slack
+        return np.where(good, np.array([*ends, *(term / estimate for term in terms)]), np.nan).T
 
 
 class Crossing(NamedTuple):

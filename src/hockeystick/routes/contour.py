@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from .. import _core, scratch
-from ..answers import ZERO, Point, Root
+from ..answers import ZERO, Point, Root, log_rows
 from ..arguments import log_upper
 from ..compression import Ruled
 from ..outward import UP, U, log_floor, log_slack, log_sum
@@ -93,13 +93,7 @@ def ruled_points(ruled: Ruled, add: int, eps: np.ndarray, rtol: float, n_threads
 def _points(steps: GaussianSteps, add: int, eps: np.ndarray, rtol: float, n_threads: int, **options) -> np.ndarray:
     size = _core.contour_work(steps.shift.size, n_threads)
     rows = scratch.lend(size, _core.contour_curve, *steps, add, eps, rtol, margin(rtol), n_threads, **options)
-    status, scale, lower, estimate, upper, *terms = rows.T
-    good = status == _core.OK
-    with np.errstate(all="ignore"):
-        log_upper = scale + np.log(upper)
-        slack = log_slack(scale, np.log(upper))
-        ends = scale + np.log(lower) - slack, scale + np.log(estimate), log_upper + slack
-        return np.where(good, np.array([*ends, *(t / estimate for t in terms)]), np.nan).T
+    return log_rows(rows, rows[:, 0] == _core.OK)
 
 
 def root(steps: GaussianSteps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int = 1):

@@ -16,7 +16,7 @@ from .. import _core, scratch
 from ..answers import Point, Root
 from ..outward import U
 from . import contour
-from .near import Lines
+from .near import Lines, asked
 
 NODES = 1 << 16
 GRID_MAX = 1 << 53
@@ -152,11 +152,7 @@ def _ratio(unit: Fraction, base: Fraction) -> Fraction | None:
 
 def point(run: Lattice, eps: float, rtol: float = contour.RTOL, *, lines: Lines | None = None) -> Point | None:
     """A certified delta(eps), or None. lines: those of other eps, where they are kept."""
-    answer = None if lines is None else lines.near(eps)
-    if answer is None:
-        answer = _call(_core.mixed_delta, run, eps, rtol, lines)
-        if lines is not None:
-            lines.keep(eps, answer)
+    answer = asked(lines, eps, lambda: _call(_core.mixed_delta, run, eps, rtol, lines))
     return answer and answer.point("contour")
 
 
@@ -168,6 +164,6 @@ def root(run: Lattice, log_delta: float, rtol: float = contour.RTOL) -> Root | N
 
 def _call(function, run: Lattice, at: float, rtol: float, lines: Lines | None = None):
     size = _core.mixed_work(len(run.table), run.points.shape[1], 0, NODES)
-    asked = run.table, run.points, run.lattice, at, rtol, contour.margin(rtol), 0.0, NODES
-    answer = lines.place(size, *asked) if lines is not None else scratch.lend(size, function, *asked)
+    given = run.table, run.points, run.lattice, at, rtol, contour.margin(rtol), 0.0, NODES
+    answer = lines.place(size, *given) if lines is not None else scratch.lend(size, function, *given)
     return answer if answer.status <= _core.LOOSE else None

@@ -16,7 +16,7 @@ from .. import _core, scratch
 from ..answers import Point, Root
 from ..bound import AccuracyError
 from ..outward import U
-from . import contour
+from . import contour, near
 from .lattice import LatticeLaw
 from .near import Lines
 from .question import SHARP
@@ -135,11 +135,7 @@ def point(
     steps, eps: float, rtol: float = contour.RTOL, enough: float | None = 0.0, *, lines: Lines | None = None
 ) -> Point | None:
     """A certified delta(eps), or None. lines: those of other eps, where they are kept."""
-    answer = None if lines is None else lines.near(eps)
-    if answer is None:
-        answer = _answer(_core.mixed_delta, steps, eps, rtol, enough, lines)
-        if lines is not None:
-            lines.keep(eps, answer)
+    answer = near.asked(lines, eps, lambda: _answer(_core.mixed_delta, steps, eps, rtol, enough, lines))
     return answer and answer.point("contour")
 
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
-from ..outward import log_slack
+from ..answers import log_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..answers import Scaled
 
 KEPT = 8
@@ -21,6 +23,17 @@ KEPT = 8
 
 WIDER, LEAST = 2.0, 1e-13
 """How many times wider than where it was placed an answer of a line may be, and a width that it always may have."""
+
+
+def asked(lines: Lines | None, eps: float, ask: Callable[[], Scaled | None]) -> Scaled | None:
+    """What a line that is kept says of delta(eps), else ask(), whose line is kept from then on."""
+    if lines is None:
+        return ask()
+    answer = lines.near(eps)
+    if answer is None:
+        answer = ask()
+        lines.keep(eps, answer)
+    return answer
 
 
 class _Line:
@@ -47,14 +60,11 @@ class _Line:
 
     def curve(self, eps: np.ndarray) -> np.ndarray:
         """Rows as of `contour.points`, NaN where the line is too wide."""
-        status, scale, lower, estimate, upper, *terms = self.line.curve(eps).T
+        rows = self.line.curve(eps)
+        status, _, lower, estimate, upper = rows.T[:5]
         with np.errstate(all="ignore"):
-            good = (status <= _core.LOOSE) & ((upper - lower) / estimate <= self.width)
-            log_upper = scale + np.log(upper)
-            slack = log_slack(scale, np.log(upper))
-            low = np.where(lower > 0, scale + np.log(lower) - slack, -math.inf)
-            ends = low, scale + np.log(estimate), log_upper + slack
-            return np.where(good, np.array([*ends, *(term / estimate for term in terms)]), np.nan).T
+            narrow = (upper - lower) / estimate <= self.width
+        return log_rows(rows, (status <= _core.LOOSE) & narrow)
 
 
 class Lines:
@@ -77,11 +87,11 @@ class Lines:
         self._tried.append((found, line))
         return found
 
-    def keep(self, eps: float, answer: Scaled) -> None:
+    def keep(self, eps: float, answer: Scaled | None) -> None:
         """Keep the line of an answer of `place` at eps, and no other that was tried for it."""
         for found, line in self._tried:
             if found is answer and line.placed:
-                self._kept = [*self._kept[1 - KEPT :], _Line(eps, line, max(WIDER * answer.width, LEAST, self._enough))]
+                self._kept = [*self._kept[1 - KEPT :], _Line(eps, line, max(WIDER * found.width, LEAST, self._enough))]
         self._tried.clear()
 
     def curve(self, eps: np.ndarray, ask) -> np.ndarray:

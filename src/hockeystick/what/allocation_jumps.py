@@ -44,28 +44,28 @@ class Jumps:
         self.law, self.line, self.others = law, line, others
         self.m, self.t, self.b, self.eta, self.sd = law.m, law.t, line.rule.b, line.rule.eta, law.sd
         self.log_rejected, self.log_moved = (line.rule.log_rejected(shift) for shift in (0.0, law.m))
-        self.peak = self._peak()
+        self.peak = self._peak_upper()
         self.mesh, self.missed = self._mesh()
         self.y = self.mesh * np.arange(-math.ceil(LEFT * self.sd / self.mesh), math.ceil(RIGHT * self.sd / self.mesh))
         value, error, base = law.accepted(self.y, others)
         least = 0.5 * np.min([np.exp(log - q * self.y) for q, log in self._peaks()], axis=0)
         value, error = value * np.exp(base), error * np.exp(base)
         self.p, self.off = np.where(least < error, least, value), np.minimum(least, error) * (1 + 1e-9)
-        self.beyond = self._beyond()
+        self.beyond = self._beyond_upper()
 
     def _cells(self) -> tuple[np.ndarray, np.ndarray]:
         """Normal variables from beyond the last that matters on, rising."""
         g = np.arange(self.b - 16 * self.eta, self.b + 30.0, 0.1 * self.eta)
         return g, _normal_cdf((g - self.b) / self.eta)
 
-    def _peak(self) -> float:
+    def _peak_upper(self) -> float:
         """An upper bound of k: by cells from b - 16 eta > 1 on, to the left by psi's value there."""
         g, psi = self._cells()
         high = psi[1:] * np.exp(-0.5 * g[:-1] ** 2 - self.m * g[:-1] + 0.5 * self.m**2)
         left = float(psi[0]) * math.exp(self.m**2)
         return (float(high.max()) + left) / (self.m * math.sqrt(2 * math.pi)) * (1 + 1e-9)
 
-    def _decay(self, tau: float, near: float, whole: float) -> float:
+    def _decay_upper(self, tau: float, near: float, whole: float) -> float:
         """Bound of int psi n e^{-near X s}/(1 - e^{-whole X s}) dg, s = sin(m tau)."""
         g, psi = self._cells()
         s = math.sin(self.m * tau)
@@ -91,7 +91,7 @@ class Jumps:
                 if self.m * tau > 1.5:
                     continue
                 grown = math.exp(0.5 * tau * tau * (1 + self.eta**-2))
-                sums = grown * self._decay(tau, near, whole)
+                sums = grown * self._decay_upper(tau, near, whole)
                 bound = t / math.pi * (2 * top * sums + 2 * far * (mass + sums)) * (1 + 1e-6)
                 best = min(best, (bound, part))
             if best[0] < math.exp(-NATS) * t * mass / self.sd:
@@ -104,7 +104,7 @@ class Jumps:
         peaks = [(q, self.others.peak(q)) for q in tilts]
         return [(q, log) for q, log in peaks if log < 300]  # not NaN
 
-    def _beyond(self) -> float:
+    def _beyond_upper(self) -> float:
         """Bound of the integral's nodes beyond the window."""
         total = 0.0
         for side, end in ((1, float(self.y[-1]) + self.mesh), (-1, self.mesh - float(self.y[0]))):
@@ -136,7 +136,7 @@ class Jumps:
         value = self.t * self.mesh * (k @ self.p)  # [theory: allocation.jump]
         error = self.t * self.mesh * (k @ self.off + (k * (rough + 2 * U * self.y.size)) @ size)
         error += self.missed + self.beyond + self.t * self.mesh * unseen * float((size + self.off).sum())
-        return value, error * (1 + 1e-9) + self.two(x)
+        return value, error * (1 + 1e-9) + self.two_upper(x)
 
     def _accepted_upper(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Logs of Chernoff's bounds of Pr[sum of up to t accepted terms > y], under Q and under P."""
@@ -181,7 +181,7 @@ class Jumps:
         one, one_x = (np.exp(z).reshape(x.size, ends.size) for z in (one, one_x))
         return np.log(np.exp(num) + (one + one_x) @ others_x) + 1e-9, np.log(np.exp(den) + one @ others) + 1e-9
 
-    def two(self, x: np.ndarray) -> np.ndarray:
+    def two_upper(self, x: np.ndarray) -> np.ndarray:
         """Bound of the density at x of samples with two rejected terms or more [theory: allocation.jump]: the smaller
         one by cells of the normal variable, what is neither by shells; the larger one makes up for the rest."""
         g = np.append(
