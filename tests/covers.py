@@ -184,12 +184,15 @@ def scope(hs) -> None:
         jumps,
         loss_steps,
         mixed,
+        pld,
+        prv,
+        saddle_laws,
         single,
         walls,
     )
     from hockeystick.routes import kept as lines
     from hockeystick.routes.question import Question
-    from hockeystick.what import allocation, pair
+    from hockeystick.what import allocation, loss, pair, sampling
     from hockeystick.what import allocation_density as density
 
     def one(x, *names):
@@ -243,7 +246,7 @@ def scope(hs) -> None:
 
     def ends(found):
         """A certified number from both sides."""
-        return {"upper": found.upper, "lower": found.lower}
+        return {name: float(np.max(x)) for name, x in zip(("lower", "upper"), found, strict=True)}
 
     def above(step, at, adjacency="add_remove", add=False):
         """The mass of a step's larger losses from both sides, edges and all that masses may be off by counted."""
@@ -258,13 +261,23 @@ def scope(hs) -> None:
         """The last atom of a step's loss, and its mass, with their errors."""
         found = pair.step_loss(step, adjacency, add).atoms()
         edge, rel = np.max(found.edge), np.max(found.rel)
-        return {"upper": float(found.loss[-1] + edge), "mass": float(found.num[-1] * (1 + rel) + found.absolute)}
+        first, last = (float(found.num[i] * (1 + rel) + found.absolute) for i in (0, -1))
+        return {"upper": float(found.loss[-1] + edge), "mass": last, "first": first}
 
     def lattice(step, adjacency="add_remove"):
         """The first mass of a step's lattice, and its last place, with their errors."""
         found = pair.step_loss(step, adjacency, False).lattice()
         place = found.step * (found.first + found.num.size - 1) + found.offset + found.edge
         return {"upper": float(place), "mass": float(found.num[0] * (1 + np.max(found.rel)) + found.lost)}
+
+    def paired(run, add=0):
+        """The packed pair of a run's step."""
+        return jumps._pair(pair.paired_steps(run, "add_remove", False), add)
+
+    def below(step, eps):
+        """delta of one step at eps by its curve."""
+        value, error = pair.step_loss(step, "add_remove", False).curve(eps)
+        return {"upper": value * (1 + error), "lower": value * (1 - error)}
 
     def by_atoms(step, eps):
         """delta of one step by its atoms, from both sides."""
@@ -282,10 +295,39 @@ def scope(hs) -> None:
         own = pair.gaussian_steps(run, "add_remove")
         return {"upper": scratch.lend(_core.contour_work(1), _core.chernoff_upper, *own, add, 1, eps)[1]}
 
-    def early(run, add, eps):
+    def early(run, add, eps, enough=-1e3):
         """A bound of log delta by the saddle's tilt alone."""
         own = pair.gaussian_steps(run, "add_remove")
-        return {"upper": scratch.lend(_core.saddle_work(), _core.saddle_delta_upper, *own, add, eps, -1e3, 1)[1]}
+        return {"upper": scratch.lend(_core.saddle_work(), _core.saddle_delta_upper, *own, add, eps, enough, 1)[1]}
+
+    def cost(norm):
+        """What a large norm is charged."""
+        words = [np.zeros(1, np.int64) for _ in range(2)]
+        active = np.zeros(1, np.uint8)
+        _core.individual_charge(np.array([norm]), 1.3, 1e300, 2**60, 0, 0, words[0], words[1], active, 1, 0)
+        return {"upper": float(max(words[0][0], words[1][0]))}
+
+    def product(error):
+        """The first value of a convolution of two laws, and its error."""
+        values, off, _ = convolve._multiply(*[(np.eye(1, 4)[0], error, 1.0)] * 2, 1)
+        return {"upper": float(values[0] / 4 + off)}
+
+    def moments(kind, m, q, which):
+        """Absolute moments of one loss about its mean, with their errors."""
+        value, error = _core.edgeworth_bounded(kind, m, q, which, *loss.gauss_legendre())
+        return {"upper": float(value[4] + error[4]), "third": float(value[5] + error[5])}
+
+    def weights(step):
+        """Weights and rate of a truncated sample, with their errors."""
+        cut, u = sampling.truncation_of(step), 2.0**-53
+        off = 1 + np.array([cut.w_err, cut.q_err]) * u
+        return {"upper": cut.weight * off[0], "rate": cut.q * off[1], "lower": cut.weight * (2 - off[0])}
+
+    def moved(run, eps, add):
+        """eps by the shift of a matched lattice, and what that is off by."""
+        laws = prv._matched(pld.prepare_at(pair.losses(run, "add_remove", add), eps, 1e-3, 1)[0], 1e-3, -10.0)
+        at = laws.upper
+        return {"upper": at.shift + at.radius, "reach": saddle_laws._reach(at, eps) + eps}
 
     def other(first, more, add):
         """What a kept line says of the direction that it is not for."""
@@ -317,7 +359,8 @@ def scope(hs) -> None:
     SCOPE.update(asked=asked, charged=charged, tail=tail, points=points, expanded=expanded, lines=lines)
     SCOPE.update(bounds=bounds, mixed=mixed, pair=pair, renyi=renyi, epsilons=epsilons, convolve=convolve)
     SCOPE.update(steps=pair.gaussian_steps, one=one, kept=kept, transform=transform)
-    SCOPE.update(ends=ends, cumulant=cumulant, loss_steps=loss_steps)
+    SCOPE.update(ends=ends, cumulant=cumulant, loss_steps=loss_steps, loss=loss, sampling=sampling)
+    SCOPE.update(cost=cost, product=product, moments=moments, weights=weights, moved=moved, paired=paired, below=below)
     SCOPE["S"] = lambda sigma, q: hs.poisson_subsampled(hs.gaussian(sigma), q)
     SCOPE["P"] = hs.poisson_subsampled
     SCOPE["norm"] = np.vectorize(lambda x, mu: 0.5 * math.erfc((mu - x) / math.sqrt(2)))

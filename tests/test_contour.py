@@ -243,3 +243,16 @@ def test_a_pair_of_one_side_is_a_plain_step_on_the_hyperbola():
 @pytest.mark.parametrize("row", [(1.0, 0.01, 1.0, 1.2), (1.0, 0.6, 1.0, 1.0), (1.0, 0.01, 0.0, 1.0)])
 def test_pairs_that_the_hyperbola_leaves(row):
     assert hyperbola((row,), 10, 1.0).status > _core.LOOSE
+
+
+@pytest.mark.parametrize("gap", [1e-5, 1.3e-6, 1e-9, 1e-12])
+def test_steps_whose_transform_is_lost_in_rounding(gap):
+    """A rate next to 1: the transform falls below 1e-16 at nodes that others hold up. Their bound was a power of what
+    is lost: 1e-8 wide, or nothing known. Each of two steps is within `gap` of a Gaussian one in total variation."""
+    run = hs.compose((hs.gaussian(1.55), 2), (hs.poisson_subsampled(hs.gaussian(0.5472230213883136), 1 - gap), 2))
+    plain = hs.compose((hs.gaussian(1.55), 2), (hs.gaussian(0.5472230213883136), 2))
+    for direction in ("remove", "add"):
+        for eps in (0.1, 2.852, 5.0):
+            b, near = hs.delta(run, eps, direction=direction, route="contour"), hs.delta(plain, eps)
+            assert b.upper - b.lower < 1e-11
+            assert near.lower - 2 * gap * (1 + math.exp(eps)) <= b.upper and b.lower <= near.upper + 1e-15

@@ -311,7 +311,7 @@ def test_one_step_with_far_losses(eps):
 def test_what_no_grid_reaches_is_refused_at_once(run, monkeypatch):
     """Rounding alone is wider: no finer mesh is tried, of which one took seconds."""
     made = []
-    monkeypatch.setattr(pld, "_curve", lambda *asked, own=pld._curve: made.append(1) or own(*asked))
+    monkeypatch.setattr(pld, "discretise", lambda *asked, own=pld.discretise: made.append(1) or own(*asked))
     for rtol, most in (1e-12, 2), (1e-14, 0):
         if rtol < 1e-12 or run.steps != 3:
             with pytest.raises(hs.AccuracyError):
@@ -321,3 +321,40 @@ def test_what_no_grid_reaches_is_refused_at_once(run, monkeypatch):
     with pytest.raises(hs.AccuracyError):
         hs.epsilon(run, 1e-3, rtol=1e-14, route="pld")
     assert len(made) <= 2
+
+
+KNOWN = [
+    (hs.bounded_range(0.5) * 2, 0.2),
+    (hs.laplace(3.0) * 30, 1.0),
+    (hs.gaussian(2.0), 3.0),
+    (hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000, 1.0),
+]
+
+
+@pytest.mark.parametrize(("run", "eps"), KNOWN)
+def test_rounding_is_at_least_what_is_known_before(monkeypatch, run, eps):  # [theory: grid.fft-least]
+    """What a plan says of rounding is no more than is claimed, and not much less of the rounding of long circles."""
+    from hockeystick.grid.convolve import rounding_least
+
+    seen, convolve = [], pld.convolve
+
+    def watched(grid, plan, *more):
+        tail = convolve(grid, plan, *more)
+        at = max(eps, tail.y_lo)
+        seen.append((rounding_least(plan), tail.at(at)[3] / tail.value(at)))
+        return tail
+
+    monkeypatch.setattr(pld, "convolve", watched)
+    hs.delta(run, eps, route="pld")
+    assert seen
+    for least, claimed in seen:
+        assert 1e-4 * claimed < least <= claimed
+
+
+def test_no_circle_is_filled_whose_rounding_is_wider_than_asked(monkeypatch):
+    """It took 9 s."""
+    monkeypatch.setattr(pld, "convolve", lambda *_: pytest.fail("a convolution was made"))
+    run = hs.bounded_range(0.5) * 2
+    for ask in (lambda: hs.delta(run, 0.2, rtol=3e-12), lambda: hs.epsilon(run, 1e-3, rtol=1e-12)):
+        with pytest.raises(hs.AccuracyError):
+            ask()

@@ -51,6 +51,7 @@ static void add_point(bounded *S, double v, double dv, double W, double rel)
     double F, dF;
     double dl = r * dv + 14 * HS_U * fabs(l), dx = dl + HS_U * fabs(x), ax = S->side != 0 ? S->side * x : fabs(x);
     int i, near = fabs(U) < 0.1;
+    rel += 6 * HS_U; /* the weight's own 2u, and four products */
     lm = near ? hs_log1pmx_small(U) : l - U;
     el = near ? HS_U * (3 * U * U / one + 3 * fabs(lm)) : HS_U * (14 * fabs(l) + 4 * fabs(U));
     F = S->which ? U * l + lm : lm; /* [theory: edgeworth.moments-form] */
@@ -65,7 +66,7 @@ static void add_point(bounded *S, double v, double dv, double W, double rel)
         int n = POWER[i];
         double f = small_power(i < 4 ? x : ax, n);
         S->sum[i] += W * f;
-        S->err[i] += W * ((rel + 4 * HS_U) * fabs(f) + n * dx * (n > 1 ? small_power(fabs(x) + dx, n - 1) : 1));
+        S->err[i] += W * (rel * fabs(f) + n * dx * (n > 1 ? small_power(fabs(x) + dx, n - 1) : 1));
     }
 }
 
@@ -162,7 +163,7 @@ static void integrate(bounded *S)
     S->side = 0;
     if (S->kind == HS_LAW_LAPLACE) {
         add_point(S, -m, 0, 0.5, 0);
-        add_point(S, m, 0, 0.5 * exp(-m), 2 * HS_U);
+        add_point(S, m, 0, 0.5 * exp(-m), 0);
     }
     add_zero(S, S->kind == HS_LAW_LAPLACE ? 2 * at - m : m * at - 0.5 * m * m);
     if (S->kind == HS_LAW_NORMAL) add_outside(S, R, m * hi - 0.5 * m * m);

@@ -232,7 +232,7 @@ static inline double log_off(const factor *f, int j, double m, int far, double k
     return share * (m * (dg + 4 * size) + known) + 24 * r * (2 + r) * inv;
 }
 
-/* What only a node line has: w (1+U2) g' e^{aL} without the power; its rounding per unit and per |a|, (6). */
+/* What only a node line has: w (1+U2) g' e^{aL} without the power; its rounding per unit and per |a|, (6), in u. */
 HS_CLONES static void fill_node(const hs_path *p, int n, const chunk *restrict c, const hs_line *L, int64_t at)
 {
     double m = p->m, logq1 = 2 * fabs(p->logq1);
@@ -247,8 +247,8 @@ HS_CLONES static void fill_node(const hs_path *p, int n, const chunk *restrict c
         double off = log_off(&c->num, j, m, g0 > p->xb, known, size, dg, &s);
         cr[j] = lw;
         ci[j] = hs_atan2(p1, p0) - g0 * g1;
-        c0[j] = HS_U * (size * dg + 8 + 39 * p1 + 2 * size * size + 3 * fabs(lw));
-        c1[j] = HS_U * (off + 48 * (fabs(lr) + fabs(c->num.li[j]) + logq1) + 2 * p->q_err * (s + p->q));
+        c0[j] = size * dg + 8 + 39 * p1 + 2 * size * size + 3 * fabs(lw);
+        c1[j] = off + 48 * (fabs(lr) + fabs(c->num.li[j]) + logq1) + 2 * p->q_err * (s + p->q);
     }
 }
 
@@ -264,7 +264,6 @@ HS_CLONES static void fill_node_den(const hs_path *p, int n, const chunk *restri
         off += 48 * (fabs(lr) + fabs(li) + 2 * logq1) + 2 * p->q_err * (s + p->q);
         cr[j] += p->logq1 + lr;
         ci[j] += li;
-        off *= HS_U;
         c0[j] += off;
         c1[j] += off;
     }

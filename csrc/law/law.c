@@ -317,9 +317,8 @@ static tilted_sums sum_tilted(hs_law *w, double c, int64_t first, double mean)
 static double spacing_of(const hs_law *w)
 {
     double span = w->x[w->n - 1] - w->x[0], s = span / (double)(w->n - 1);
-    double loose = w->dl[0] + w->dl[w->n - 1] + 4 * HS_U * (fabs(w->x[0]) + fabs(w->x[w->n - 1]));
     int64_t j;
-    if (w->n < 8 || !(loose <= 1e-10 * span)) return 0;
+    if (w->n < 8 || !(w->dl[0] + w->dl[w->n - 1] <= 1e-10 * span)) return 0; /* a difference and a quotient: 2u */
     for (j = 1; j < w->n; j++)
         if (!(fabs(w->x[j] - w->x[j - 1] - s) < 1e-3 * s)) return 0;
     return s;

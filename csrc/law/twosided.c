@@ -249,6 +249,7 @@ HS_CLONES void hs_two_weights(hs_two *T, double z, double log_m, double *c1, dou
     const hs_pair *pair = T->pair;
     double t1[8] = {0}, t2[8] = {0}, eb[8] = {0};
     double f1 = fabs(a.a1), f2 = fabs(a.a2), inv = 1 / two_tilted(T, a, log_m), spread;
+    double unit = HS_U * two_squares(T, a);
     hs_grid *G = &T->G;
     int64_t j, i;
     int r;
@@ -272,8 +273,8 @@ HS_CLONES void hs_two_weights(hs_two *T, double z, double log_m, double *c1, dou
             }
     }
     spread = hs_lanes(eb);
-    *c2 = HS_U * hs_lanes(t2) * two_squares(T, a);
-    *c1 = HS_U * hs_lanes(t1) * two_squares(T, a) + *c2 * (52 + 0.25 * G->n + spread);
+    *c2 = unit * hs_lanes(t2);
+    *c1 = unit * hs_lanes(t1) + *c2 * (52 + 0.25 * G->n + spread);
 }
 
 /* The rates at which the log of the weights of branch r falls beyond either end, at least. */

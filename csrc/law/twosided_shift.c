@@ -133,7 +133,7 @@ HS_CLONES static void shift_fill(const layer *B, int r, double d, double h, doub
     const turned one = turned_by(pair->up[r], d, pair, r), two = turned_by(-pair->down[r], d, pair, r);
     double lh = log(h), lw = log(pair->w[r]), f1 = fabs(a.a1), f2 = fabs(a.a2);
     double shift = lh - HS_LOG_SQRT_2PI + lw + 0.5 * d * d - B->log_m;
-    double base = 2 * (fabs(lh) + fabs(lw)) + 2 * d * d + 32 + 2 * fabs(B->log_m) + pair->w_err + B->rounding / HS_U;
+    double base = 2 * (fabs(lh) + fabs(lw)) + 2 * d * d + 32 + 2 * fabs(B->log_m) + pair->w_err;
     double *restrict slope = B->slope + B->total, *restrict reach = B->reach + B->total;
     int at = B->total;
     double *restrict Lr = P->Lr + at, *restrict Li = P->Li + at, *restrict rr = P->rr + at, *restrict ri = P->ri + at;
@@ -203,10 +203,11 @@ static int lay(layer *B, int r, double lo, double hi, double mu, hs_two_shift *P
 static int laid(layer *B, hs_two_shift *P)
 {
     int n = B->total;
+    double unit = HS_U * (1 + 1e-9);
     for (; n % TILE; n++) P->Lr[n] = P->Li[n] = P->rr[n] = P->ri[n] = 0;
     P->n = n;
-    P->c1 = HS_U * B->c1 * (1 + 1e-9);
-    P->c2 = HS_U * B->c2 * (1 + 1e-9);
+    P->c1 = unit * B->c1 + B->rounding * B->c2 * (1 + 1e-9); /* that of log M is one of e, of all nodes */
+    P->c2 = unit * B->c2;
     P->quad = (B->quad + 2 * B->dropped + 2 * B->out * (B->mass + B->quad)) * (1 + 1e-6);
     return P->quad < HUGE_VAL ? HS_OK : HS_TOO_WIDE;
 }

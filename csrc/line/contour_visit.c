@@ -37,11 +37,16 @@ static void visit_gaussian(const hs_contour *C, double m, double k, hs_sums *S)
     S->far[0] -= C->y_far > 0 ? 0.5 * v * C->y_far * C->y_far : 0;
 }
 
+/* An upper bound of log x for x >= 1: by the exponent of x alone, log 2 rounded up. */
+static inline double log_by_exponent_upper(double x)
+{ return (hs_from_bits((hs_bits(x) >> 52) | 0x4330000000000000ULL) - (4503599627370496.0 + 1022.0)) * 0.69314719; }
+
 /* k log phi of the nodes from .. to-1 from Z = phi - 1, with the errors of phi divided by |phi|
  * [theory: rounding.log-phi]. Z is off by dz |phi|, a bound of first order by products of errors that transform.c pays
- * for; the node is off by no more than prod (1 + dz) - 1 [theory: line.inner], log1p dz <= dz/sqrt(1 + dz). Powers of a
- * rule are real: there the logarithm itself has to be known, to -log(1 - dz - qz) [theory: compression.real]. One root
- * serves both errors, as sqrt(1 + x) <= 1 + x/2, and 1/(1 - x) <= 1 + 2x up to 1/2 saves a quotient. */
+ * for; the node is off by no more than prod (1 + dz) - 1 [theory: line.inner], log1p dz <= dz/sqrt(1 + dz), and where
+ * phi is lost in rounding, so that dz is large, by the exponent of 1 + dz. Powers of a rule are real: there the
+ * logarithm itself has to be known, to -log(1 - dz - qz) [theory: compression.real]. One root serves both errors, as
+ * sqrt(1 + x) <= 1 + x/2, and 1/(1 - x) <= 1 + 2x up to 1/2 saves a quotient. */
 HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, int ruled, double slope, double quad,
                                 int64_t from, int64_t to, hs_sums *S)
 {
@@ -58,14 +63,16 @@ HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, int
         double y = (double)n * dy, inv = 1 / sqrt(mod2), dz = y * slope * inv;
         double qz = quad * inv, size = sqrt(x * x + w * w), root = 1 / sqrt((1 + dz) * (1 + qz));
         double fits = dz < 1e150 && qz < 1e150 ? 1 : 0, off, moved, real;
+        double top = log_by_exponent_upper(1 + dz), quad_top = log_by_exponent_upper(1 + qz);
         re[n] += k * lr;
         im[n] += sign * li;
         size = size < 3 ? size : 3;
-        li = li < 0 ? -li : li;
-        lr = lr < 0 ? -lr : lr;
-        off = dz < 0.5 ? dz * (1 + 2 * dz) : dz * (1 + 0.5 * qz) * root;
-        off = k * (off + 12 * HS_U * size) + joins * HS_U * k * (lr + li);
-        moved = k * (qz * (1 + 0.5 * dz) * root); /* |prod (1+d) - 1| <= prod (1+|d|) - 1 */
+        off = dz * (1 + 0.5 * qz) * root;
+        off = off < top ? off : top;
+        off = dz < 0.5 ? dz * (1 + 2 * dz) : off;
+        off = k * (off + 12 * HS_U * size) + joins * HS_U * k * (fabs(lr) + fabs(li));
+        moved = qz * (1 + 0.5 * dz) * root; /* |prod (1+d) - 1| <= prod (1+|d|) - 1 */
+        moved = k * (moved < quad_top ? moved : quad_top);
         real = dz + qz < 0.25 ? 1.6 * k * qz * (dz + qz) : HUGE_VAL;
         moved += ruled ? real : 0;
         round[n] += fits != 0 ? off : HUGE_VAL;
@@ -103,12 +110,13 @@ static void exact_moments(const hs_contour *C, const hs_grid *G, double a, doubl
 }
 
 /* A lower bound of 2 (1 - |phi|) at y = Y 2^i, where phi on the grid is off by err; i rises by ones from 0. */
-static double metric_lower(hs_grid *G, int i, double y, double err)
+static double metric_lower(hs_grid *G, int i, double y, double err, double c2)
 {
     double x, w, a2;
     if (i == 0) hs_grid_phase(G, y, &x, &w);
     else hs_grid_phase_double(G, &x, &w);
-    a2 = -(2 * x + x * x + w * w); /* 1 - |phi|^2 */
+    /* 1 - |phi|^2, what its terms round by left out: |x|, |w| <= min(2, y E|l|) and c2 = u E|l| */
+    a2 = -(2 * x + x * x + w * w) - 32 * y * c2;
     a2 = 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * err;
     return fmax(a2, 0);
 }
@@ -241,7 +249,7 @@ static void subsampled_tail(const hs_contour *C, gridded *V, hs_sums *S)
     for (i = 0; i < C->doublings; i++) {
         double y = C->N * C->dy * ldexp(1, i),
                err = doubled_error(y, i, V->c1, V->c2) + V->level + hs_grid_quadrature_upper(G, a, y);
-        S->metric[i] += k * metric_lower(G, i, y, err);
+        S->metric[i] += k * metric_lower(G, i, y, err, V->c2);
         if (i == 0 || y * sd * 2 * HS_PI > 3 * G->h) /* Psi bounds nothing before; 0 is always a bound */
             S->far[i] += k * log(fmin(1, hs_grid_far_upper(G, a, y) + V->level));
     }
@@ -372,7 +380,7 @@ static void pair_tail(const hs_contour *C, hs_two *T, double k, double c1, doubl
     for (i = 0; i < C->doublings; i++) {
         double y = C->N * C->dy * ldexp(1, i),
                err = doubled_error(y, i, c1, c2) + level + hs_two_quadrature_upper(T, C->c, y);
-        S->metric[i] += k * metric_lower(&T->G, i, y, err);
+        S->metric[i] += k * metric_lower(&T->G, i, y, err, c2);
         S->far[i] += k * log(fmin(1, hs_two_far_upper(T, C->c, y) + level));
     }
     S->var += k * pair_var_upper(C, T, mo->mean, level);

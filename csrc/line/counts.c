@@ -55,7 +55,7 @@ static double factorial_rest(double n) { return 1 / (12 * n) - 1 / (360 * n * n 
 /* log C(k, j), *err its error [theory: small.counts-sum]. */
 static double log_choices(double k, double j, double *err)
 {
-    double sum = 0, size = 0, n = fmin(j, k - j);
+    double sum = 0, size = 0, rest = 0, n = fmin(j, k - j);
     double one, other;
     int i;
     *err = 0;
@@ -64,16 +64,18 @@ static double log_choices(double k, double j, double *err)
         for (i = 0; i < (int)n; i++) {
             one = log((k - i) / (i + 1.0));
             sum += one;
-            size += fabs(one) + fabs(sum) + 2;
+            size += 2 * (fabs(one) + fabs(sum)) + 4;
         }
-        *err = 2 * HS_U * size;
-        return sum;
+    } else {
+        one = n * log(k / n);
+        other = -(k - n) * log1p(-n / k);
+        sum = -0.5 * log(2 * HS_PI * n * ((k - n) / k));
+        size = 8 * (one + other) + 4 * n + 16 * fabs(sum) + 16;
+        rest = 2 / (1260 * pow(n, 5));
+        sum = one + other + sum + factorial_rest(k) - factorial_rest(n) - factorial_rest(k - n);
     }
-    one = n * log(k / n);
-    other = -(k - n) * log1p(-n / k);
-    sum = -0.5 * log(2 * HS_PI * n * ((k - n) / k));
-    *err = HS_U * (8 * (one + other) + 4 * n + 16 * fabs(sum) + 16) + 2 / (1260 * pow(n, 5));
-    return one + other + sum + factorial_rest(k) - factorial_rest(n) - factorial_rest(k - n);
+    *err = HS_U * size + rest;
+    return sum;
 }
 
 /* K of all numbers of jumps and its derivatives, as an estimate. */

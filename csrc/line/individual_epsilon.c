@@ -166,8 +166,8 @@ static void record_at(const void *frozen, double eps, hs_value *v)
     v->value = v->lower = unit * S - known;
     v->slope = unit * slope;
     for (i = 0; i < 8; i++) { /* phases, exp, two rotations, division: 60u; the sum: nodes u */
-        double each = R->head[HS_NODES + i] + 8 * HS_U * y_max * (fabs(eps) + fabs(R->eps0));
-        error += R->abs_sum[i] * (hs_grown_upper(each) + (R->nodes + 60) * HS_U);
+        double rounded = 8 * y_max * (fabs(eps) + fabs(R->eps0)) + R->nodes + 60;
+        error += R->abs_sum[i] * hs_grown_upper(R->head[HS_NODES + i] + HS_U * rounded);
     }
     whole = R->head[HS_K0_ERR] + 4 * HS_U * (fabs(K) + fabs(c * eps));
     up = unit * S + unit * error + R->tail;

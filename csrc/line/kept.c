@@ -68,7 +68,7 @@ static void make_other(kept_line *L, const hs_contour *C, double eps, double *wo
         if (hs_contour_chernoff_upper(&D, 1, eps, work, n_work, &upper) != HS_OK) return;
     }
     L->t = D.t;
-    L->K_o = upper + eps * D.t + 4 * HS_U * (fabs(upper) + fabs(eps * D.t));
+    L->K_o = upper + eps * D.t + 1e-12 * (fabs(upper) + fabs(eps * D.t)); /* it only decides, and may be loose */
     if (hs_saddle_ceiling_upper(&D.run, D.t, &lent, &upper) == HS_OK) L->K_o = fmin(L->K_o, upper);
 }
 

@@ -107,5 +107,5 @@ double hs_mixed_complement_upper(const hs_mixed *A, double eps)
     }
     if (lo == -1) hi = -1;
     k = hs_mixed_total(A, hi);
-    return k.K + k.err - hi * eps + 4 * HS_U * (fabs(k.K) + fabs(eps) + 1) + (A->d_shift + fabs(eps) * A->d_step) * 2;
+    return k.K + k.err - hi * eps + 1e-12 * (fabs(k.K) + fabs(eps) + 1) + (A->d_shift + fabs(eps) * A->d_step) * 2;
 }

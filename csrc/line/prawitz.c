@@ -401,7 +401,7 @@ int hs_prawitz_eps(hs_prawitz *S, double log_delta, double *work, int64_t n_work
     }
     out->lower = -HUGE_VAL;
     out->upper = (S->K[2] + S->err + S->inner[2] + hs_payoff(S->t) - log_delta) / S->t;
-    out->upper += 8 * HS_U * (fabs(out->upper) + (fabs(S->K[2]) + fabs(log_delta)) / S->t);
+    out->upper += 1e-12 * (fabs(out->upper) + (fabs(S->K[2]) + fabs(log_delta)) / S->t); /* Chernoff's is not sharp */
     hs_root_bracket(&curve, out->estimate, left, &v, &out->lower, &proved);
     out->upper = fmin(out->upper, proved);
     hs_value_point(&v, S->N + 1, &out->delta);

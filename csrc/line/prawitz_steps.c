@@ -257,10 +257,12 @@ static void add_points(hs_prawitz *S, double k, hs_opened *O)
             err = hs_opened_quadrature_upper(O, y);
         } /* each frequency has its own best strip */
         err += y * (O->c1 + 64 * O->c2);
-        a2 = fmin(1, fmax(0, -(2 * x + x * x + w * w))); /* 1 - |phi|^2 */
-        if (S->run.n_fits) a2 -= (2 + err) * err;        /* of 1 - |phi|^2 */
+        /* 1 - |phi|^2: c2 = u E|l|, and |x|, |w| <= min(2, y E|l|): products and sums lose 20 y c2, what follows
+         * 15 y c2, part of err's 64 y c2, which one frequency alone does not need [theory: rounding.phi] */
+        a2 = fmin(1, fmax(0, -(2 * x + x * x + w * w) - 32 * y * O->c2));
+        if (S->run.n_fits) a2 -= (2 + err) * err; /* of 1 - |phi|^2 */
         else a2 = 2 * a2 / (1 + sqrt(1 - a2)) - 2 * err;
-        S->metric[j] += k * fmax(0, a2 - 8 * HS_U);
+        S->metric[j] += k * fmax(0, a2);
     }
 }
 

@@ -175,6 +175,18 @@ def fit_circle(
     return min(found, key=lambda p: (0, p.n) if p.log_fft <= log_tol else (1, p.log_fft))
 
 
+def _accumulated(n: int) -> float:
+    """What sums over n masses round by, in units of their sum and of the largest coefficient."""
+    return 8 * n * LDBL_ULP
+
+
+def rounding_least(plan: Plan) -> float:
+    """What `Tail.at` will claim for rounding, relative to D^, at least [theory: grid.fft-least]."""
+    t = plan.t
+    payoff = (1 + t) * math.exp(t * math.log1p(1 / t)) if t > 0 else 1.0  # 1 over max e^-ts (1 - e^-s)
+    return _fft.error_upper(plan.n) + _accumulated(plan.n) * payoff
+
+
 def _log_sinhc(a: np.ndarray) -> np.ndarray:
     """log(sinh(a)/a), even in a."""
     a = np.maximum(np.abs(a), 1e-4)
@@ -336,6 +348,6 @@ def convolve(grid: Grid, plan: Plan, eps_max: float, how: str, n_threads: int) -
         left=_exp(-t * width + min(0.0, left - plan.t_left * y_lo)),
         truncated=_exp(cut - plan.t_cut * (y_lo + width)),
         # [theory: grid.fft-error]
-        log_fft=scale + math.log(error2 * math.sqrt(_weight2(t, width, dx)) + 8 * n * LDBL_ULP * norm1) + 2 * theta,
+        log_fft=scale + math.log(error2 * math.sqrt(_weight2(t, width, dx)) + _accumulated(n) * norm1) + 2 * theta,
         relative=2 * theta,
     )

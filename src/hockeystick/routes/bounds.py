@@ -44,8 +44,8 @@ def beyond(question, add: int, eps: float) -> Point | None:
     elif any(loss.mass_inf > 0.5 for loss, _ in parts) and log_finite(parts)[1] < -35:
         log_none = -math.inf, log_finite(parts)[1]
     elif eps <= low and eps < 0:
-        least, most = (eps + x for x in log_finite(parts, minus=True))
-        log_none = least - U * abs(least), most + U * abs(most)
+        least, most = log_finite(parts, minus=True)
+        log_none = eps + least, eps + most  # u of a sum x: u|x|e^x/(1-e^x) < u of what follows
     else:
         return None
     upper, lower = (_log_one_minus_exp(min(x, 0.0)) for x in log_none)

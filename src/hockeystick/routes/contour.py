@@ -360,8 +360,9 @@ def bracket(curve, delta: float, lo: float, hi: float, wall: float | None = None
             break
         at = curve(mid)  # None: a delta too small to be seen, as a rule; both ends are certified below
         lo, hi = (mid, hi) if at and at.estimate > log_delta else (lo, mid)
-    lower = _outward(curve, lo, -16 * U * hi, lambda at: at.lower >= above)
-    upper = _outward(curve, hi, 16 * U * hi, lambda at: at.at_most(delta))
+    step = 8 * math.ulp(hi)
+    lower = _outward(curve, lo, -step, lambda at: at.lower >= above)
+    upper = _outward(curve, hi, step, lambda at: at.at_most(delta))
     ends = [end for end in (upper and upper[0], wall) if end is not None]
     if lower is None or not ends:
         return None

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _core
 from ..answers import ZERO, Point, Root
-from ..outward import U
+from ..outward import U, log_slack
 from ..what.allocation import RandomAllocation
 from ..what.discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from ..what.given import GaussianMixture
@@ -186,7 +186,7 @@ def _group_step(step: Group, add: int, k: int, depth: float):
     shifts, weights, _ = step.shifts()
     above = np.cumsum(weights[::-1])[::-1]  # that of a sum and all larger ones
     n = max(int(np.count_nonzero(above > math.exp(-min(max(depth, SUMS), 640.0)) / k)), 2)
-    lost = float(above[n]) * (1 + 2 * shifts.size * U) if n < above.size else 0.0
+    lost = math.fsum(weights[n:].tolist())  # within 2u, of the 1e-9 that it is taken larger
     return _mixture_step(mixed.MixtureStep(shifts[:n], np.append(weights[: n - 1], above[n - 1]), add, k, lost))
 
 
@@ -363,7 +363,8 @@ def _root(question, found: Finite, add: int, delta: float, least_lost: float = L
     def target(x: float, side: int) -> float:
         """log of x, less what is left out of it below, as a finite loss has it."""
         left_out = math.exp(math.log(found.lost) + 1e-9 - math.log(x)) if found.lost and side < 0 else 0.0
-        return math.log(x) + math.log1p(-left_out) - found.log_finite + side * U * (16 + 4 * abs(math.log(x)))
+        log_x = math.log(x)
+        return log_x + math.log1p(-left_out) - found.log_finite + side * 2 * log_slack(log_x, found.log_finite)
 
     inexact = found.log_finite or found.lost
     ends = [target(x, side) for x, side in ((most, 1), (visible, -1)) if x > 0] if inexact else [math.log(delta)]

@@ -12,7 +12,6 @@ import numpy as np
 from .. import _core, scratch
 from ..answers import Crossing, Point, Root, larger
 from ..arguments import log_lower
-from ..outward import U
 from . import contour
 from .question import Question
 
@@ -92,9 +91,9 @@ class Lines:
             line = self._kept.get(key)
             if line is None or base.place < line.place:
                 return math.inf
-            line.upper += _chernoff_more(line, add, self._rows[line.place - self._first : base.place - self._first])
+            line.upper = _with_more(line, add, self._rows[line.place - self._first : base.place - self._first])
             line.place = base.place
-            return line.upper + _chernoff_more(line, add, extra)
+            return _with_more(line, add, extra)
         finally:
             self._lock.release()
 
@@ -211,13 +210,13 @@ def _line_of_chernoff(question: Question, add: int, eps: float) -> _Line | None:
     return None
 
 
-def _chernoff_more(line: _Line, add: int, rows) -> float:
-    """What rows (m, q, k) add to Chernoff's bound, rounded up [theory: line.kept]."""
+def _with_more(line: _Line, add: int, rows) -> float:
+    """Chernoff's bound with rows (m, q, k), rounded up [theory: line.kept]."""
     if not len(rows):
-        return 0.0
+        return line.upper
     m, q, k = rows.T.copy()
     up = _core.individual_tilts(m, q, add, float(k.max()), np.array([line.tilt]), 1)[:, 0]
-    return float(k @ up) * (1 + 1e-9) + 8 * U * abs(line.upper)
+    return math.nextafter(line.upper + float(k @ up) * (1 + 1e-9), math.inf)
 
 
 def largest(question, what: str, at: float) -> Point | Root | None:

@@ -128,17 +128,18 @@ def compose(steps) -> Lattice | None:
     step, shift = float(unit * gap), float(origin)
     d_step, d_shift = first.d_unit, abs(float(origin - Fraction(shift))) * step
     rows, columns, bottom, top = [], [], Fraction(0), Fraction(0)
+    d_place = d_step + 4 * U  # relative, of a place that is a multiple of the step
     for (law, k), grid, ratio in zip(steps, grids, ratios, strict=True):
         loss = float(unit) * grid + float(law.offset)
         mismatch = abs(float(law.unit / (ratio * first.unit) - 1)) + (law.d_unit + d_step if law is not first else 0.0)
         d_shift += k * (mismatch * float(np.abs(loss).max()) + law.d_loss)
-        error = law.d_loss + (np.abs(loss) + abs(float(law.offset))) * (d_step + mismatch + 4 * U)
+        error = law.d_loss + (np.abs(loss) + abs(float(law.offset))) * (d_place + mismatch)
         columns.append([(grid - grid[0]) // gap, loss, law.log_mass, error, law.d_log_mass])
         rows.append([_core.LOG_CONCAVE if law.log_concave else _core.POINTS, k, 0, 0, 0, grid.size, 0])
         bottom, top = (end + k * (unit * int(grid[i]) + law.offset) for end, i in ((bottom, 0), (top, -1)))
     infinite = any(law.log_concave for law, _ in steps)
     ends = (-math.inf, math.inf) if infinite else (float(bottom), float(top))
-    d_end = 0.0 if infinite else (d_step + 4 * U) * max(map(abs, ends)) + d_shift
+    d_end = 0.0 if infinite else d_place * max(map(abs, ends)) + d_shift
     points = np.concatenate([np.array(c, dtype=float) for c in columns], axis=1)
     lattice = np.array([step, float(unit * gap - Fraction(step)), d_step, shift, d_shift])
     return Lattice(np.array(rows, dtype=float), points, lattice, *ends, d_end)

@@ -254,8 +254,8 @@ def _best(run, adjacency: str, add: int, have_eps: int, value: float) -> float:
 
 def _best_order(steps: GaussianSteps, add: int, have_eps: int, value: float) -> float:
     if add and have_eps and (steps.q < 1).all():
-        wall = -float(np.dot(steps.k, np.log1p(-steps.q)))
-        if value >= wall * (1 + U * (steps.k.size + 8)):
+        wall = -math.fsum((steps.k * np.log1p(-steps.q)).tolist())  # within 4u
+        if value >= wall * UP:
             return -math.inf  # eps exceeds every loss
     status, _, upper = scratch.lend(_core.saddle_work(), _core.saddle_moments_upper, *steps, add, have_eps, value)
     if status:

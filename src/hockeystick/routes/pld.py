@@ -20,7 +20,7 @@ from ..answers import Point, Root
 from ..arguments import log_lower, log_upper
 from ..bound import AccuracyError
 from ..grid.cells import MAX_CELLS, ULP
-from ..grid.convolve import Tail, convolve, fit_circle, plan_circle
+from ..grid.convolve import Tail, convolve, fit_circle, plan_circle, rounding_least
 from ..grid.dots import CELLS, Laws, Plan, aligns, discretise, mesh, plan
 from ..grid.evolve import doublings, stages
 from ..outward import DOWN, UP
@@ -47,9 +47,6 @@ REFUSALS = 4
 
 POINTS = 1 << 21
 """Longest circle when no tolerance is asked for: about a second. With one, the limit is MAX_CELLS."""
-
-LEAST = 1e-12
-"""Of delta: no mesh is made for less, as the rounding of every circle is wider [theory: grid.fft-error]."""
 
 CIRCLE, QUICK = 1 << 15, 15_000
 """Longest circle, and lattice points of all laws together, where `auto` only wants what a few hundredths of a second
@@ -119,12 +116,15 @@ def _curve(
 ) -> _Curve:
     """Both convolutions over a range of eps whose smallest delta is about e^log_delta."""
     share = SHARE * rtol / made.k
-    n_threads, points, cells, evolving = limits
+    n_threads, points, cells, evolving, asked = limits
     count = _doublings(made, dx, t) if evolving else 0
     dx /= math.sqrt(1 + 1.4 * stages(count))
     log_tol = log_delta + math.log(SHARE * rtol)
-    if not count:  # whether the circle is short enough is known before the laws are
-        fit_circle(dx, 0.0, made.k, made.table, eps[0] - 4 * dx, log_tol, points)
+    if not count:  # whether the circle is short enough, and how it rounds, is known before the laws are
+        circle = fit_circle(dx, 0.0, made.k, made.table, eps[0] - 4 * dx, log_tol, points)
+        rounding = 2 * rounding_least(circle)
+        if rounding > asked and not made.beyond and not any(loss.mass_inf for loss, _ in made.parts):
+            raise AccuracyError(f"a convolution of {circle.n} points rounds by {rounding:.2g} of delta")
     laws = discretise(made, dx, t, share, max(1e-300, share * math.exp(log_delta)), count, n_threads, cells)
     return convolved(made, laws, eps, log_tol, n_threads, points)
 
@@ -163,17 +163,19 @@ def convolved(
 
 
 class _Limits(NamedTuple):
-    """Threads, longest circle, lattice points of the laws together, and whether the mesh may evolve."""
+    """Threads, longest circle, lattice points of the laws together, whether the mesh may evolve, and the relative width
+    of delta that was asked for, infinite if none was."""
 
     n_threads: int
     points: int
     cells: int
     evolving: bool
+    asked: float = math.inf
 
     @classmethod
     def of(cls, rtol: float | None, n_threads: int, quick: bool) -> _Limits:
         points = MAX_CELLS if rtol else CIRCLE if quick else POINTS
-        return cls(n_threads, points, QUICK if quick else min(2 * points, CELLS), not quick)
+        return cls(n_threads, points, QUICK if quick else min(2 * points, CELLS), not quick, rtol or math.inf)
 
     def after(self, curve: _Curve, quick: bool) -> _Limits:
         """What is left: of a quick answer the laws are paid for, as they take most of its time."""
@@ -184,7 +186,6 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
     """delta(eps) of a run of losses, None where it cannot be certified; AccuracyError where no lattice is short
     enough."""
     goal, best, narrowest = rtol or RTOL, None, math.inf
-    _seen_by_a_grid(goal)
     made, log_delta, t = prepare_at(parts, eps, goal, n_threads)
     far = out_of_reach(made, eps)
     if far:  # only an upper end can be had, which a quick answer gives
@@ -266,7 +267,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         return Root(math.inf, math.inf, math.inf, (0.0, 0.0, 0.0), "pld")
     visible, most = seen(least, most, delta)
     log_delta = math.log(most)
-    goal, best, limits = rtol or RTOL, None, _Limits.of(rtol, n_threads, quick)
+    goal, best = rtol or RTOL, None
     made, guess, t = prepare_root(parts, most, goal, n_threads)
     end = wall(parts, least)
     near = end - 0.25 * goal * abs(end)  # as good as the end of the range: no need to see smaller deltas
@@ -275,8 +276,8 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         log_delta, t, _ = at_eps(made, guess)
     if log_delta < LOG_MIN:
         return None
-    if rtol and delta <= 0.5:  # next to 1 the rounding is that of 1 - delta
-        _seen_by_a_grid(goal * max(guess, 1e-9) * t)
+    asked = goal * max(guess, 1e-9) * t if delta <= 0.5 else math.inf  # next to 1 the rounding is that of 1 - delta
+    limits = _Limits.of(rtol, n_threads, quick)._replace(asked=asked if rtol else math.inf)
     room = min(1.5 / t, 1.0 + abs(guess))
     tolerance = _of_delta(goal, guess, t)
     dx = last = mesh(made, t, tolerance)
@@ -313,7 +314,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
             limits = limits._replace(evolving=False)
             continue
         dx *= _shrink(goal * mid, high - low, aligned)
-        tolerance = max(LEAST, min(tolerance, _of_delta(goal, mid, t)))
+        tolerance = min(tolerance, _of_delta(goal, mid, t))
         guess, room = mid, min(room, 2 * (high - low) + 8 * dx)
     return best
 
@@ -369,11 +370,6 @@ def _cut(parts, cap: float, locate, goal: float, n_threads: int, delta: float = 
 
 def relative(terms: tuple[float, ...], delta: float) -> tuple[float, ...]:
     return tuple(x / delta if x else 0.0 for x in terms) if delta > 0 else (math.inf,) * len(terms)
-
-
-def _seen_by_a_grid(tolerance: float) -> None:
-    if tolerance < LEAST:
-        raise AccuracyError(f"{tolerance:.2g} of delta is below the rounding of a convolution")
 
 
 def _of_delta(goal: float, eps: float, t: float) -> float:

@@ -62,14 +62,14 @@ def _matched(made: Plan, eps_error: float, log_delta: float) -> Laws:
     variation = np.array([_variation_upper(loss) for loss, _ in made.parts])
     h = mesh_of(counts, variation, 0.95 * eps_error, log_share)
     first, size = windows(made, h, p_out, p_out, np.zeros(len(made.parts)))
-    up, low, shift, radius, lost, widest, short = [], [], 0.0, 0.0, 0.0, 0.0, 0.0
+    up, low, shifts, radius, lost, widest, short = [], [], [], 0.0, 0.0, 0.0, 0.0
     for i, (loss, k) in enumerate(made.parts):
         j0 = int(first[i])
         cells = _gaussian_cells if variation[i] < math.inf else _cells
         p_up, p_lo, mu, error, edge, outside = cells(loss, h, j0, j0 + int(size[i]) - 1)
         up.append((j0, p_up, k))
         low.append((j0, p_lo, k))
-        shift += k * mu
+        shifts.append(k * mu)
         radius += k * error
         widest = max(widest, edge)
         lost += k * outside
@@ -78,7 +78,9 @@ def _matched(made: Plan, eps_error: float, log_delta: float) -> Laws:
         if not (edge <= WELL_RESOLVED[0] * h and p_lo.sum() >= WELL_RESOLVED[1]):
             variation[i] = math.inf
     # [theory: grid.coupling]
-    radius += radius_upper(h + 2 * widest, counts, variation, log_share) + 8 * ULP * abs(shift) * len(up)
+    radius += radius_upper(h + 2 * widest, counts, variation, log_share)
+    shift = math.fsum(shifts)
+    radius += 1e-12 * math.fsum(map(abs, shifts))  # u of each and of the sum, and more, as a radius is never so small
     none = log_finite(made.parts)
     upper = Grid(h, Steps.of(up), shift, radius * (1 + 1e-9), eta, lost)
     return Laws(

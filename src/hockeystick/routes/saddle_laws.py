@@ -195,8 +195,8 @@ def root(parts: Parts, delta: float, kind: int = 0):
 
 
 def _slack(grid: Grid, eps: float) -> float:
-    """What moving eps by the shift may lose to rounding."""
-    return 8 * U * (abs(eps) + abs(grid.shift) + grid.radius)
+    """What moving eps by the shift may lose to rounding, and more, as a radius is never so small."""
+    return 1e-12 * (abs(eps) + abs(grid.shift) + grid.radius)
 
 
 def _reach(grid: Grid, eps: float) -> float:

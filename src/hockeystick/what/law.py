@@ -63,6 +63,7 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray, log_p: np.ndarray) -> Lo
     lo = float(np.logaddexp.reduce(log_p[still], initial=-math.inf))
     lo = math.log1p(-float(p[~still].sum())) if lo > math.log(0.5) else lo
     lo_error = (6 * p.size + 10) * U * (min(1.0, 2 * abs(lo)) + abs(lo)) if still.any() else 0.0
+    near = 40 * U * (1 + abs(lo))  # no losses are told from lo
 
     def root_at(s, x):
         # l(x) >= the top term alone, so this x is to the right of the root
@@ -79,7 +80,7 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray, log_p: np.ndarray) -> Lo
         return x
 
     def tails(s):
-        inside = s > lo + 40 * U * (1 + abs(lo)) if still.any() else np.ones(s.shape, dtype=bool)
+        inside = s > lo + near if still.any() else np.ones(s.shape, dtype=bool)
         first, last = int(np.searchsorted(inside, True)), int(np.searchsorted(s, math.inf))  # no loss is above +inf
         pad, beyond, s = np.zeros(first), np.zeros(s.size - max(first, last)), s[first : max(first, last)]
         x = root_at(s, _chords(root_at, s, math.inf))
@@ -96,7 +97,7 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray, log_p: np.ndarray) -> Lo
             np.r_[pad, x_below, beyond + 1],
             np.r_[pad + 1, x_above, beyond],
             np.r_[pad, _mixture_error(x, top, p.size), beyond] + 8 * U,
-            edge + (80 * U * (1 + abs(lo)) + 2 * lo_error if first else 0.0),
+            edge + (2 * (near + lo_error) if first else 0.0),
             TINY * (1 + p.size),
         )
 

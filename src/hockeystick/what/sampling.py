@@ -41,6 +41,9 @@ MAX_BRANCHES = 3
 PACKED = struct.Struct(f"@i{4 * MAX_BRANCHES + 2}d")
 """hs_pair of csrc/hs.h: number of branches, w, q, up, down of each, w_err, q_err."""
 
+UNITS = 1 / U
+"""Units u in 1."""
+
 LOG_LEAST = -690.0
 """Log of the least weight that is kept, about 1e-300."""
 
@@ -112,9 +115,9 @@ def truncation(p: float, n: int, max_batch: int) -> Truncation:
     rate, log_w, log_rest = _core.sampling_truncation(p, n, max_batch)
     dropped = sum(max(math.exp(x[1]), 5e-324) for x in (log_w, log_rest) if x[1] < LOG_LEAST)
     kept = [x for x in (log_w, log_rest) if not x[1] < LOG_LEAST]
-    spread = max((x[1] - x[0]) / (2 * U) for x in kept) + 8
+    spread = max(0.5 * (x[1] - x[0]) * UNITS for x in kept) + 8
     weight, rest = (0.0 if x[1] < LOG_LEAST else math.exp(0.5 * (x[0] + x[1])) for x in (log_w, log_rest))
-    w_err, q_err = spread + 2 * max(abs(x[1]) for x in kept), (rate[1] - rate[0]) / (rate[0] * U) + 1
+    w_err, q_err = spread + 2 * max(abs(x[1]) for x in kept), (rate[1] - rate[0]) / rate[0] * UNITS + 1
     return Truncation(weight, rate[1], rest, w_err, q_err, dropped)
 
 

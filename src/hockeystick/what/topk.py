@@ -186,7 +186,7 @@ class Polygon(NamedTuple):
         """Its delta at any eps, rounded to the side of sign `side`."""
         if eps < 0:  # [theory: pair.reversal]
             own = self.at(-eps, side)
-            return min((-math.expm1(eps) + math.exp(eps) * own) * (1 + side * 8 * U), 1.0)
+            return min((-math.expm1(eps) + math.exp(eps) * own) * (1 + side * ROOM), 1.0)
         i = int(np.searchsorted(self.eps, eps, side="right")) - 1
         if i < 0 or i + 1 >= self.eps.size:
             return 0.0 if i >= 0 else 1.0 if side > 0 else 0.0
