@@ -125,12 +125,13 @@ int hs_jumps_eps(double m, double q, double k, double log_delta, const hs_rule *
 
 /* bulk_line.c: certified delta(eps) and eps(delta) of k >= 1 runs of one pair, turned to the direction, by lines
  * through its law below a cut. A plain sampled step is a branch with down = 0 (REMOVE) or up = 0 (ADD). `rule` has 20
- * nodes. What runs with a loss above the cut add is in the upper end alone, and in `aliasing`. */
+ * nodes. What runs with a loss above the cut add is in the upper end alone, and in `aliasing`. start: an eps near the
+ * root, or 0; known: the relative width of delta from which an answer is of use, infinite where any is. */
 int64_t hs_bulk_line_work(void);
-int hs_bulk_line_delta(const hs_pair *pair, double k, double eps, const hs_rule *rule, double *work, int64_t n_work,
-                       hs_point *out);
-int hs_bulk_line_eps(const hs_pair *pair, double k, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
-                     hs_crossing *out);
+int hs_bulk_line_delta(const hs_pair *pair, double k, double eps, double known, const hs_rule *rule, double *work,
+                       int64_t n_work, hs_point *out);
+int hs_bulk_line_eps(const hs_pair *pair, double k, double log_delta, double start, double known, const hs_rule *rule,
+                     double *work, int64_t n_work, hs_crossing *out);
 /* An upper bound of log delta(eps) by no line: one at most `enough` will do. */
 int hs_bulk_upper(const hs_pair *pair, double k, double eps, double enough, const hs_rule *rule, double *work,
                   int64_t n_work, double *log_delta);

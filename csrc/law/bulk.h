@@ -51,6 +51,7 @@ void hs_bulk_unit(hs_bulk *J, const double *x);
 void hs_bulk_masses(const hs_bulk *J, const double *x, double *p, double *u, double *den, double *rel);
 int hs_bulk_cut(hs_bulk *J, double l, double t, double y);
 int hs_bulk_cell(hs_bulk *J, const double *from, double end, double t, double y);
+double hs_bulk_log_upper(const hs_bulk *J, double t);
 int hs_bulk_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T);
 double hs_bulk_top_tilt(const hs_bulk *J);
 int hs_bulk_estimate(const hs_bulk *J, double t, double *out);

@@ -43,6 +43,9 @@
 #define NEAR 5.0        /* deviations of the bulk that the cell about eps spans to either side */
 #define ENOUGH 1e-8     /* relative width of delta from which no jumps are taken apart */
 #define SMALL 7.0       /* the same of a part whose line fails */
+#define JUMPS_ROOM 1e7  /* inner at outer nodes with the jumps of a one-sided step apart: more hardly ever help */
+#define JUMPS_WON 0.1   /* of the width without jumps apart at the eps before: narrower ones are taken without a line */
+#define LONG_LINE 1500  /* outer nodes from which jumps are taken apart before a line is visited */
 #define COUNTED 0.5     /* sensitivity/sigma from which jumps are counted */
 #define PAIRS 18.0      /* the same of two jumps */
 #define MARGIN 23.0     /* nats below delta that jumps beyond a cut may weigh */
@@ -71,6 +74,10 @@ typedef struct {
     double *nodes, *grid;
     int64_t used;        /* of the nodes' room */
     double values, room; /* inner at outer nodes so far, and at most */
+    int best, low;       /* of CUTS: those chosen at the eps asked before */
+    int by_jumps;        /* whether jumps were taken apart there; -1: in vain */
+    double straight;     /* the relative width there without, infinite where there was no line, 0 where none was made */
+    double known;        /* relative width of delta from which an answer is of use, infinite: of any */
     hs_nodes F;
 } bulk_line;
 
@@ -254,11 +261,10 @@ static double beyond(const bulk_line *A, double eps)
 /* Chernoff's tilts for `beyond`, up to c; none for c = 0. */
 static void lay_tilts(hs_bulk *J, double c)
 {
-    hs_bulk_tilted T;
     int i;
     for (i = 0; i < HS_BULK_TILTS; i++) {
         J->tilt[i] = c * (i + 1) / SIDES;
-        J->log_b[i] = c > 0 && i < SIDES && !hs_bulk_at(J, J->tilt[i], 0, &T) ? T.log_b + T.err : HUGE_VAL;
+        J->log_b[i] = c > 0 && i < SIDES ? hs_bulk_log_upper(J, J->tilt[i]) : HUGE_VAL;
     }
 }
 
@@ -311,15 +317,22 @@ static int place_bulk_nodes(bulk_line *A, double K)
     return A->N + A->used <= HS_BULK_NODES ? HS_OK : HS_TOO_MANY_NODES;
 }
 
+/* The cut at the loss l and the tilt for eps, and what lies beyond. */
+static int cut_for(bulk_line *A, double eps, double l, double *K)
+{
+    int st = hs_bulk_cut(&A->J, l, 0, 0);
+    if (st || (st = seek_saddle(A, eps, K))) return st;
+    lay_tilts(&A->J, A->c);
+    A->log_beyond = beyond(A, A->eps);
+    return HS_OK;
+}
+
 /* The line for eps with the cut at the loss l: tilt, period, nodes. */
 static int place_bulk_line(bulk_line *A, double eps, double l)
 {
     double K;
-    int st = hs_bulk_cut(&A->J, l, 0, 0);
-    if (st || (st = seek_saddle(A, eps, &K)) || (st = place_bulk_nodes(A, K))) return st;
-    lay_tilts(&A->J, A->c);
-    A->log_beyond = beyond(A, A->eps);
-    return HS_OK;
+    int st = cut_for(A, eps, l, &K);
+    return st ? st : place_bulk_nodes(A, K);
 }
 
 /* k log phi at the nodes from .. to-1 from phi - 1 in F.a, F.b, with the errors of phi: slope y and quad. As in law.c,
@@ -550,7 +563,7 @@ static void end_branches(hs_bulk *J, double eps)
 
 /* Cuts over eps, from the lowest. */
 static const double CUTS[] = {0.015, 0.03, 0.06, 0.1, 0.15, 0.25, 0.35, 0.5, 0.7, 1, 1.5, 2.2, 3.3, 5, 8, 13, 20};
-enum { CUT_ONE = 9, CUT_LAST = 16 };
+enum { CUT_ONE = 9, CUT_LAST = 16, NOT_YET = -2 };
 
 /* The loss at which k steps make e^log_delta: by the chance of a larger one, or by what one alone is worth there. */
 static double one_loss(hs_bulk *J, double log_delta, int worth)
@@ -701,20 +714,21 @@ static int with_jumps(bulk_line *A, double eps, double l, double log_delta)
     return st;
 }
 
-/* The lowest cut above which two jumps weigh nothing beside e^log_delta, or the highest of those below which none does
- * either; eps where there is none. */
+/* The lowest cut, from A->low on, above which two jumps weigh nothing beside e^log_delta, or the highest of those below
+ * which none does either; eps where there is none. */
 static double jump_cut(bulk_line *A, double eps, double log_delta)
 {
     double l = 0, K;
     int i;
     start_tilts(A);
-    for (i = 0; i <= CUT_LAST; i++) {
+    for (i = A->low; i <= CUT_LAST; i++) {
         A->c = 0;
         if (hs_bulk_cut(&A->J, CUTS[i] * eps, 0, 0)) continue;
         lay_tilts(&A->J, 0);
         if (two_jumps(&A->J, eps) > log_delta - PAIRS) continue;
         if (l > 0 && !seek_saddle(A, eps, &K) && A->log_est > log_delta - MARGIN - 2) break;
         l = CUTS[i] * eps;
+        A->low = i > 2 ? i - 2 : 0;
     }
     return l > 0 ? l : eps;
 }
@@ -722,19 +736,23 @@ static double jump_cut(bulk_line *A, double eps, double log_delta)
 /* One-sided steps, which other routes take as well, are given up sooner. */
 static double most_values(const hs_pair *pair) { return one_sided(pair) ? ONE_LINE : MOST_VALUES; }
 
-/* The line at the cut `chosen` of CUTS, which may be placed already; where there is no room for its nodes, at a lower
- * one, which needs fewer; but pairs, whose nodes cost more, go on to their jumps. Returns the cut, or -1. */
-static int line_from(bulk_line *A, double eps, int chosen, int placed)
+/* The line at the cut `chosen` of CUTS, or where there is no room for its nodes, at a lower one, which needs fewer; but
+ * pairs, whose nodes cost more, go on to their jumps. Returns the cut, or -1: also where jumps beyond the cut leave
+ * nothing of what the line knows; NOT_YET where it has more than `most` nodes. */
+static int line_from(bulk_line *A, double eps, int chosen, int64_t most)
 {
-    int st = HS_TOO_MANY_NODES;
     double spent = A->values;
+    int st;
+    start_tilts(A);
     A->room = fmin(spent + ONE_LINE, most_values(&A->J.pair));
-    for (; chosen >= 0; chosen--, placed = 0) {
+    for (; chosen >= 0; chosen--) {
         A->values = spent;
         A->cut = CUTS[chosen] * eps;
-        st = placed ? HS_OK : place_bulk_line(A, eps, A->cut);
-        if (!st) st = prepare_bulk_line(A);
-        if (!st) return chosen;
+        st = place_bulk_line(A, eps, A->cut);
+        if (!st && A->log_beyond - A->log_est > log(A->known)) break;
+        if (most < HS_BULK_NODES && (st == HS_TOO_MANY_NODES || (!st && A->N > most))) return NOT_YET;
+        if (st) continue;
+        if (!(st = prepare_bulk_line(A))) return chosen;
         if (st != HS_TOO_MANY_NODES || !one_sided(&A->J.pair)) break;
     }
     return -1;
@@ -747,7 +765,8 @@ static double jump_lines(bulk_line *A, double eps, double log_delta, double leas
     hs_value v;
     int i;
     if (A->J.k < 2) return HUGE_VAL;
-    A->room = most_values(&A->J.pair);
+    A->room = one_sided(&A->J.pair) ? A->values + JUMPS_ROOM : MOST_VALUES;
+    if (A->by_jumps <= 0) A->low = 0;
     if (!(log_delta < 0)) log_delta = log_worth(&A->J, eps);
     for (i = 0; i < 3 && !with_jumps(A, eps, jump_cut(A, eps, log_delta), log_delta); i++) {
         double width = HUGE_VAL;
@@ -761,15 +780,15 @@ static double jump_lines(bulk_line *A, double eps, double log_delta, double leas
     return HUGE_VAL;
 }
 
-/* The lowest of CUTS beyond which jumps weigh nothing, or weigh least, and whether it is placed; -1 where none is. */
-static int best_cut_of(bulk_line *A, double eps, int *placed)
+/* The lowest of CUTS beyond which jumps weigh nothing, or weigh least, from A->best on; -1 where there is none. */
+static int best_cut_of(bulk_line *A, double eps)
 {
-    double least = HUGE_VAL;
-    int i = CUT_ONE, chosen = -1, went = 0;
+    double least = HUGE_VAL, K;
+    int i = A->best, chosen = -1, went = 0;
     start_tilts(A);
     while (i >= 3 && i <= CUT_LAST) {
         int step = -1;
-        if (!place_bulk_line(A, eps, CUTS[i] * eps)) {
+        if (!cut_for(A, eps, CUTS[i] * eps, &K)) {
             double over = A->log_beyond - A->log_est;
             if (over < least) {
                 least = over;
@@ -782,24 +801,36 @@ static int best_cut_of(bulk_line *A, double eps, int *placed)
         went = step;
         i += step;
     }
-    *placed = i == chosen;
+    if (chosen >= 0) A->best = chosen;
     return chosen;
 }
 
 /* Lines for eps: with jumps apart; where these are not narrow, one at the lowest cut beyond which jumps weigh nothing;
- * the narrower of the two. Of a one-sided step the latter is short, and comes first. log_delta: what delta should be
- * near, or NAN. */
+ * the narrower of the two. Of a one-sided step the latter comes first where it is short and served at the eps before.
+ * log_delta: what delta should be near, or NAN. */
 static int best_line(bulk_line *A, double eps, double log_delta)
 {
-    double width = HUGE_VAL, jumps;
-    int chosen, placed, st;
-    int unknown = !(log_delta < 0), first = !one_sided(&A->J.pair);
+    double width = HUGE_VAL, jumps = HUGE_VAL, spent;
+    int chosen, cut, st;
+    int unknown = !(log_delta < 0), first = A->by_jumps > 0 || !one_sided(&A->J.pair);
     hs_value v;
     end_branches(&A->J, eps);
-    jumps = first ? jump_lines(A, eps, log_delta, HUGE_VAL) : HUGE_VAL;
-    if (jumps < ENOUGH) return HS_OK;
-    chosen = best_cut_of(A, eps, &placed);
-    chosen = line_from(A, eps, chosen, placed);
+    if (first && (jumps = jump_lines(A, eps, log_delta, HUGE_VAL)) < fmax(ENOUGH, JUMPS_WON * A->straight))
+        return HS_OK;
+    cut = best_cut_of(A, eps);
+    chosen = line_from(A, eps, cut, first || A->by_jumps ? HS_BULK_NODES : LONG_LINE);
+    if (chosen == NOT_YET) {
+        first = 1;
+        spent = A->values;
+        A->by_jumps = (jumps = jump_lines(A, eps, log_delta, HUGE_VAL)) < ENOUGH ? 1 : -1;
+        if (A->by_jumps > 0) return HS_OK;
+        spent -= A->values; /* what jumps cost takes no room from this line, but from the next */
+        A->values += spent;
+        chosen = line_from(A, eps, cut, HS_BULK_NODES);
+        A->values -= spent;
+    }
+    if (A->by_jumps > 0) A->by_jumps = 0;
+    A->straight = 0;
     if (chosen >= 0) {
         bulk_line_at(A, eps, &v);
         if (v.lower > 0) width = v.upper / v.lower - 1;
@@ -808,7 +839,11 @@ static int best_line(bulk_line *A, double eps, double log_delta)
     }
     if (first && chosen < 0 && !(jumps < HUGE_VAL) && !unknown) return HS_TOO_WIDE;
     if (first && !(jumps < width || unknown)) return HS_OK;
-    if (jump_lines(A, eps, log_delta, width) < width) return HS_OK;
+    if (jump_lines(A, eps, log_delta, width) < width) {
+        A->by_jumps = 1;
+        A->straight = unknown ? 0 : width;
+        return HS_OK;
+    }
     if (chosen < 0) return HS_TOO_WIDE;
     start_tilts(A);
     A->cut = CUTS[chosen] * eps;
@@ -835,6 +870,8 @@ static int open_bulk_line(bulk_line *A, const hs_pair *pair, double k, const hs_
     A->cost = A->steep + CELLS;
     A->nodes = A->cost + CELLS;
     A->room = MOST_VALUES;
+    A->best = CUT_ONE;
+    A->known = HUGE_VAL;
     if ((st = hs_bulk_open(&A->G, pair, k, rule, work + HS_BULK_WORK))) return st;
     if ((st = hs_bulk_open(&A->J, pair, k, rule, work))) return st;
     start_tilts(A);
@@ -844,8 +881,8 @@ static int open_bulk_line(bulk_line *A, const hs_pair *pair, double k, const hs_
 /* Whether jumps may be so much larger than the bulk that their number tells them apart. */
 static int several_jumps(const hs_pair *pair) { return one_sided(pair) && pair->up[0] > COUNTED; }
 
-int hs_bulk_line_delta(const hs_pair *pair, double k, double eps, const hs_rule *rule, double *work, int64_t n_work,
-                       hs_point *out)
+int hs_bulk_line_delta(const hs_pair *pair, double k, double eps, double known, const hs_rule *rule, double *work,
+                       int64_t n_work, hs_point *out)
 {
     bulk_line A;
     hs_value v;
@@ -853,6 +890,7 @@ int hs_bulk_line_delta(const hs_pair *pair, double k, double eps, const hs_rule 
     if (several_jumps(pair) && !hs_counts_delta(pair->up[0], pair->q[0], k, eps, rule, work, n_work, out)) return HS_OK;
     if ((st = open_bulk_line(&A, pair, k, rule, work, n_work))) return st;
     if (!(eps > 0 && eps < 1e4)) return HS_OUT_OF_RANGE;
+    A.known = known;
     if ((st = best_line(&A, eps, NAN))) return st;
     bulk_line_at(&A, eps, &v);
     if (!(v.lower > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
@@ -866,14 +904,18 @@ static int root_from(bulk_line *A, double eps, double log_delta, hs_crossing *ou
 {
     hs_value v;
     hs_curve curve = {.at = bulk_line_at, .self = A, .log_delta = log_delta};
-    double left, move;
+    double left, move, gap, last[2] = {0, 0};
     int i, st;
     for (i = 0; i < PLACES; i++) { /* the saddle's own estimate of delta is far off where few jumps make it */
         if ((st = best_line(A, eps, log_delta))) return st;
         bulk_line_at(A, eps, &v);
         if (!(v.value > 0 && v.slope > 0)) return HS_TOO_WIDE;
-        move = (v.log_scale + log(v.value) - log_delta) * v.value / v.slope;
+        gap = v.log_scale + log(v.value) - log_delta;
+        move = gap * v.value / v.slope;
         if (12 * fabs(move) < A->reach) break;
+        if (gap * last[1] < 0) move = -gap * (eps - last[0]) / (gap - last[1]); /* between two, the secant */
+        last[0] = eps;
+        last[1] = gap;
         eps += fmax(-0.5 * eps, fmin(eps, move));
     }
     curve.start = eps;
@@ -913,13 +955,14 @@ int hs_bulk_upper(const hs_pair *pair, double k, double eps, double enough, cons
     return *log_delta < HUGE_VAL ? HS_OK : HS_TOO_WIDE;
 }
 
-int hs_bulk_line_eps(const hs_pair *pair, double k, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
-                     hs_crossing *out)
+int hs_bulk_line_eps(const hs_pair *pair, double k, double log_delta, double start, double known, const hs_rule *rule,
+                     double *work, int64_t n_work, hs_crossing *out)
 {
     bulk_line A;
     int st;
     if (several_jumps(pair) && !hs_counts_eps(pair->up[0], pair->q[0], k, log_delta, rule, work, n_work, out))
         return HS_OK;
     st = open_bulk_line(&A, pair, k, rule, work, n_work);
-    return st ? st : root_from(&A, about(&A, log_delta), log_delta, out);
+    A.known = known;
+    return st ? st : root_from(&A, start > 0 ? start : about(&A, log_delta), log_delta, out);
 }

@@ -159,12 +159,11 @@ static void lay_count_tilts(jump_counts *A)
                                        1.1,  1.2,  1.3,  1.45, 1.6,  1.8,  2.1,  2.5,  3,   4,    5.5, 8};
     int i;
     for (i = 0; i < TILTS; i++) {
-        hs_bulk_tilted T;
         double err, t = A->c * OVER[i];
         A->tilt[i] = 0;
-        if (hs_bulk_at(&A->J, t, 0, &T)) continue;
+        A->log_b[i] = hs_bulk_log_upper(&A->J, t);
+        if (!(A->log_b[i] < HUGE_VAL)) continue;
         A->log_g[i] = hs_bulk_cell_at(&A->G, t, &err);
-        A->log_b[i] = T.log_b + T.err;
         A->log_g[i] += err;
         if (err < 0.1) A->tilt[i] = t;
     }

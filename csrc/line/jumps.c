@@ -251,7 +251,7 @@ int hs_jumps_prepare(hs_bulk *J, double theta)
     if (!(theta * theta * (J->k - 1) * T.moment[2] < HS_JUMPS_SPREAD)) return HS_TOO_WIDE;
     for (i = 0; i < HS_BULK_TILTS; i++) {
         J->tilt[i] = theta * exp2((i - 8) / 3.0);
-        J->log_b[i] = hs_bulk_at(J, J->tilt[i], 0, &T) ? HUGE_VAL : T.log_b + T.err;
+        J->log_b[i] = hs_bulk_log_upper(J, J->tilt[i]);
     }
     if ((st = hs_bulk_at(J, 0, 2, &T))) return st;
     J->mean = T.mean - T.mean_err;

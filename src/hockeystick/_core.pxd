@@ -55,10 +55,10 @@ cdef extern from "hs.h" nogil:
     int hs_jumps_eps(double m, double q, double k, double log_delta, const hs_rule *rule, double *work,
                      int64_t n_work, hs_crossing *out)
     int64_t hs_bulk_line_work()
-    int hs_bulk_line_delta(const hs_pair *pair, double k, double eps, const hs_rule *rule, double *work,
+    int hs_bulk_line_delta(const hs_pair *pair, double k, double eps, double known, const hs_rule *rule, double *work,
                            int64_t n_work, hs_point *out)
-    int hs_bulk_line_eps(const hs_pair *pair, double k, double log_delta, const hs_rule *rule, double *work,
-                         int64_t n_work, hs_crossing *out)
+    int hs_bulk_line_eps(const hs_pair *pair, double k, double log_delta, double start, double known,
+                         const hs_rule *rule, double *work, int64_t n_work, hs_crossing *out)
     int hs_bulk_upper(const hs_pair *pair, double k, double eps, double enough, const hs_rule *rule, double *work,
                       int64_t n_work, double *log_delta)
     int64_t hs_few_work(int64_t cells)

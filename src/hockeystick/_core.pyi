@@ -43,10 +43,23 @@ def few_work(cells: int) -> int: ...
 def few_delta(pair: NDArray[np.uint8], k: int, eps: float, node: _Vector, weight: _Vector, work: _Vector) -> Scaled: ...
 def bulk_line_work() -> int: ...
 def bulk_line_delta(
-    pair: NDArray[np.uint8], k: float, eps: float, node: _Vector, weight: _Vector, work: _Vector
+    pair: NDArray[np.uint8],
+    k: float,
+    eps: float,
+    node: _Vector,
+    weight: _Vector,
+    work: _Vector,
+    known: float = ...,
 ) -> Scaled: ...
 def bulk_line_eps(
-    pair: NDArray[np.uint8], k: float, log_delta: float, node: _Vector, weight: _Vector, work: _Vector
+    pair: NDArray[np.uint8],
+    k: float,
+    log_delta: float,
+    node: _Vector,
+    weight: _Vector,
+    work: _Vector,
+    start: float = ...,
+    known: float = ...,
 ) -> Crossing: ...
 def bulk_upper(
     pair: NDArray[np.uint8], k: float, eps: float, enough: float, node: _Vector, weight: _Vector, work: _Vector

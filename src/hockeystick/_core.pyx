@@ -185,7 +185,7 @@ def bulk_line_work():
 
 
 def bulk_line_delta(const unsigned char[::1] pair not None, double k, double eps, const double[::1] node,
-                    const double[::1] weight, double[::1] work):
+                    const double[::1] weight, double[::1] work, double known=HUGE_VAL):
     """Scaled: one certified delta; see hs.h."""
     cdef hs_rule rule
     cdef hs_point p
@@ -195,12 +195,12 @@ def bulk_line_delta(const unsigned char[::1] pair not None, double k, double eps
         check(HS_BAD_ARGUMENT, "contour")
     rule.n, rule.x, rule.w = lengths(node.shape[0], weight.shape[0], node.shape[0]), &node[0], &weight[0]
     with nogil:
-        status = hs_bulk_line_delta(<const hs_pair *>&pair[0], k, eps, &rule, &work[0], work.shape[0], &p)
+        status = hs_bulk_line_delta(<const hs_pair *>&pair[0], k, eps, known, &rule, &work[0], work.shape[0], &p)
     return scaled(status, &p)
 
 
 def bulk_line_eps(const unsigned char[::1] pair not None, double k, double log_delta, const double[::1] node,
-                  const double[::1] weight, double[::1] work):
+                  const double[::1] weight, double[::1] work, double start=0, double known=HUGE_VAL):
     """Crossing: one certified eps; see hs.h."""
     cdef hs_rule rule
     cdef hs_crossing at
@@ -210,7 +210,8 @@ def bulk_line_eps(const unsigned char[::1] pair not None, double k, double log_d
         check(HS_BAD_ARGUMENT, "contour")
     rule.n, rule.x, rule.w = lengths(node.shape[0], weight.shape[0], node.shape[0]), &node[0], &weight[0]
     with nogil:
-        status = hs_bulk_line_eps(<const hs_pair *>&pair[0], k, log_delta, &rule, &work[0], work.shape[0], &at)
+        status = hs_bulk_line_eps(<const hs_pair *>&pair[0], k, log_delta, start, known, &rule, &work[0], work.shape[0],
+                                  &at)
     return crossing(status, &at)
 
 

@@ -18,6 +18,7 @@ from .arguments import exp_ends, exp_upper, log_lower, numbers, one_of, respelle
 from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
 from .outward import UP
 from .routes import bounds
+from .routes.contour import MOST_NODES
 from .routes.kept import largest as largest_kept
 from .routes.question import Question
 from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS
@@ -425,7 +426,7 @@ class _Settings(Question):
                 continue
             self.known = found
             found, before = meet(found, self._ask(name, what, add, at), self.run), name
-            goal = self.sharp if name == "contour" else wanted
+            goal = self.sharp if name == "contour" or (name == "jumps" and self.nodes < MOST_NODES) else wanted
             if found and (found.width <= goal or found.upper == math.inf):  # a jump to infinity: no route knows more
                 break
         if found is None and what == "point" and at > EPS_FAR and self.rtol is None:

@@ -36,6 +36,13 @@ HYPERBOLA_STEPS = 6
 SHORT_LINE = 700
 """Outer nodes up to which the line is faster than the hyperbola."""
 
+MOST_NODES = 2**31 - 1
+"""No limit of outer nodes but that of the scratch."""
+
+LONG_LINE = 8192
+"""Outer nodes up to which `auto` asks a line before it takes rare jumps apart: a longer one takes tens of ms, and is
+seldom needed."""
+
 MANY = 1.0
 """Records expected in all samples, sum k q, from which the line is tried first: fewer leave it an atom that hardly
 decays."""
@@ -73,9 +80,10 @@ def margin(rtol: float) -> float:
 MARGIN = margin(RTOL)
 
 
-def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1):
-    """A certified point of the curve, or None. Proof: headers of csrc/line/contour.c and csrc/curve/hyperbola.c."""
-    answer = _answer(_core.contour_delta, _core.hyperbola_delta, steps, add, eps, rtol, n_threads)
+def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, nodes: int = MOST_NODES):
+    """A certified point of the curve, or None. Proof: headers of csrc/line/contour.c and csrc/curve/hyperbola.c. nodes:
+    at most so many outer ones of a line."""
+    answer = _answer(_core.contour_delta, _core.hyperbola_delta, steps, add, eps, rtol, n_threads, nodes)
     return answer and answer.point("contour")
 
 
@@ -96,10 +104,12 @@ def _points(steps: GaussianSteps, add: int, eps: np.ndarray, rtol: float, n_thre
     return log_rows(rows, rows[:, 0] == _core.OK)
 
 
-def root(steps: GaussianSteps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int = 1):
+def root(
+    steps: GaussianSteps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int = 1, nodes: int = MOST_NODES
+):
     """A certified root of delta(eps) = e^log_delta, or None: certified deltas at both ends bracket the target
     [theory: line.root]."""
-    answer = _answer(_core.contour_eps, _core.hyperbola_eps, steps, add, log_delta, rtol, n_threads)
+    answer = _answer(_core.contour_eps, _core.hyperbola_eps, steps, add, log_delta, rtol, n_threads, nodes)
     return answer and answer.root("contour")
 
 
@@ -167,7 +177,7 @@ def shape(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_thre
         return answer
 
     ask = noted("line", _core.contour_delta), noted("hyperbola", _core.hyperbola_delta)
-    answer = _answer(*ask, steps, add, eps, rtol, n_threads)
+    answer = _answer(*ask, steps, add, eps, rtol, n_threads, MOST_NODES)
     return next(((name, own.nodes) for name, own in made if own is answer), None)
 
 
@@ -226,12 +236,52 @@ def _pair_answer(line, paired: PairedSteps, add: int, at: float, rtol: float, n_
             if answer.status <= _core.LOOSE:
                 found.append(answer)
                 break
-        return min(found, key=lambda answer: answer.width) if found else None
+        return _narrowest(found)
     finally:
         scratch.give_back(work)
 
 
-def _answer(line, hyperbola, steps: GaussianSteps, add: int, at: float, rtol: float, n_threads: int):
+def long_point(question, add: int, eps: float) -> Point | None:
+    """The same by lines alone that are longer than those `auto` asks first."""
+    answer = _long_answer(_core.contour_delta, question, add, eps)
+    return answer and answer.point("contour")
+
+
+def long_root(question, add: int, log_delta: float) -> Root | None:
+    """A certified root by such lines."""
+    answer = _long_answer(_core.contour_eps, question, add, log_delta)
+    return answer and answer.root("contour")
+
+
+def _long_answer(line, question, add: int, at: float):
+    steps = question.steps
+    if not _long(steps):
+        return None
+    work = scratch.borrow(_core.contour_work(steps.shift.size, question.n_threads))
+    try:
+        return _narrowest(_long_lines(line, steps, add, at, question.goal, question.n_threads, work, [], MOST_NODES))
+    finally:
+        scratch.give_back(work)
+
+
+def _narrowest(found):
+    return min(found, key=lambda answer: answer.width) if found else None
+
+
+def _long_lines(line, steps, add, at, rtol, n_threads, work, found, nodes):
+    """`found` and the lines of at most so many nodes by looser and looser goals, until one is as good as its goal."""
+    for goal in (*((rtol,) if steps.shift.size <= HYPERBOLA_STEPS else ()), *(x for x in LOOSER if x > rtol)):
+        if found and min(answer.width for answer in found) <= max(goal, ROUGH):
+            break
+        answer = line(*steps, add, at, goal, margin(goal), n_threads, work, nodes)
+        if answer.status <= _core.LOOSE:
+            found.append(answer)
+        if answer.status in HOPELESS or (answer.status == _core.LOOSE and answer.width <= CLOSE):
+            break
+    return found
+
+
+def _answer(line, hyperbola, steps: GaussianSteps, add: int, at: float, rtol: float, n_threads: int, nodes: int):
     """The first contour to reach rtol: hyperbola and short line in the likely order, long lines; else the narrowest or
     None."""
     m, q, k = steps
@@ -239,10 +289,12 @@ def _answer(line, hyperbola, steps: GaussianSteps, add: int, at: float, rtol: fl
     work = scratch.borrow(max(_core.contour_work(m.size, n_threads), _core.hyperbola_work(m.size) if few else 0))
     try:
         nats = margin(rtol)
-        found = []
+        found: list = []
+        hopeless = False
         for straight in _order(steps):
             if straight:
                 answer = line(m, q, k, add, at, rtol, nats, n_threads, work, *((SHORT_LINE,) if few else ()))
+                hopeless = answer.status == _core.NO_SADDLE
             elif not _curved(steps):
                 continue
             else:
@@ -251,15 +303,9 @@ def _answer(line, hyperbola, steps: GaussianSteps, add: int, at: float, rtol: fl
                 return answer
             if answer.status == _core.LOOSE:
                 found.append(answer)
-        for goal in (*((rtol,) if few else ()), *(x for x in LOOSER if x > rtol)) if _long(steps) else ():
-            if found and min(answer.width for answer in found) <= max(goal, ROUGH):
-                break
-            answer = line(m, q, k, add, at, goal, margin(goal), n_threads, work)
-            if answer.status <= _core.LOOSE:
-                found.append(answer)
-            if answer.status in HOPELESS or (answer.status == _core.LOOSE and answer.width <= CLOSE):
-                break
-        return min(found, key=lambda answer: answer.width) if found else None
+        if _long(steps) and not hopeless:
+            _long_lines(line, steps, add, at, rtol, n_threads, work, found, nodes)
+        return _narrowest(found)
     finally:
         scratch.give_back(work)
 

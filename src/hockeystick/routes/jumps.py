@@ -34,21 +34,23 @@ import math
 import numpy as np
 
 from .. import _core, scratch
+from ..answers import Root
 from ..outward import log_slack, log_sum
 from ..what import sampling
 from ..what.pair import GaussianSteps, PairedSteps
 from . import contour, few
-from .question import SHARP
+from .question import MOST_SAMPLED, SHARP
 
 TERMS = ("jumps", "truncation", "inner_quadrature", "rounding")
 ORDER = 20
 SHIFTS_SERVED = 1e-3, 10.0
 """sensitivity/sigma of a step that the expansion takes."""
 
-MOST_SAMPLED = 0.9
-
 MANY = 50.0
 """Records expected in all samples, k q, from which many losses make delta together."""
+
+START = 2.0
+"""Upper over lower end of what is known of a root, up to which the line starts from it."""
 
 STEPS = 8
 SLACK = 1e-8
@@ -72,9 +74,9 @@ def point(steps: GaussianSteps, add: int, eps: float, sharp: float = SHARP):
     return answer and answer.point("jumps")
 
 
-def root(steps: GaussianSteps, add: int, log_delta: float, sharp: float = SHARP):
-    """A certified root of delta(eps) = e^log_delta, or None."""
-    answer = _answer(_core.jumps_eps, _core.bulk_line_eps, steps, add, log_delta, sharp)
+def root(steps: GaussianSteps, add: int, log_delta: float, sharp: float = SHARP, known: Root | None = None):
+    """A certified root of delta(eps) = e^log_delta, or None; known: what is known of it, to start from."""
+    answer = _answer(_core.jumps_eps, _core.bulk_line_eps, steps, add, log_delta, sharp, known)
     return answer and answer.root("jumps")
 
 
@@ -92,15 +94,16 @@ def pair_point(paired: PairedSteps, add: int, eps: float, sharp: float = SHARP):
     return found._replace(upper=log_sum(found.upper, math.log(paired.dropped)))
 
 
-def pair_root(paired: PairedSteps, add: int, delta: float, sharp: float = SHARP):
-    """A certified root of a run of one pair, or None; the upper end is that of delta less what was dropped."""
+def pair_root(paired: PairedSteps, add: int, delta: float, sharp: float = SHARP, known: Root | None = None):
+    """A certified root of a run of one pair, or None; the upper end is that of delta less what was dropped. known: as
+    of `root`."""
     if paired.steps.k.size != 1 or not paired.dropped < 0.5 * delta:
         return None
     log_delta, pair = math.log(delta), _pair(paired, add)
     less = log_delta + math.log1p(-paired.dropped / delta) - log_slack(log_delta)
     targets = (log_delta, less) if paired.dropped else (log_delta,)
     k, found = paired.steps.k[0], None
-    answers = [_line(_core.bulk_line_eps, pair, k, x) for x in targets]
+    answers = [_line(_core.bulk_line_eps, pair, k, x, **_start(known)) for x in targets]
     if all(answer.status <= _core.LOOSE for answer in answers):
         found, last = answers[0].root("jumps"), answers[-1].root("jumps")
         found = found._replace(upper=max(found.upper, last.upper))
@@ -138,11 +141,16 @@ def _plain(m: float, q: float, add: int) -> np.ndarray:
     return sampling.packed([pair.reversed() if add else pair])
 
 
-def _line(function, pair: np.ndarray, k: float, at: float):
-    return scratch.lend(_core.bulk_line_work(), function, pair, k, at, *_rule())
+def _line(function, pair: np.ndarray, k: float, at: float, **near):
+    return scratch.lend(_core.bulk_line_work(), function, pair, k, at, *_rule(), **near)
 
 
-def _answer(expansion, line, steps: GaussianSteps, add: int, at: float, sharp: float):
+def _start(known: Root | None) -> dict:
+    """The eps to start from, where one is known about."""
+    return {"start": known.estimate} if known and known.upper < START * known.lower else {}
+
+
+def _answer(expansion, line, steps: GaussianSteps, add: int, at: float, sharp: float, known: Root | None = None):
     """The expansion's answer, and the line's where that is not narrow; None where neither has one."""
     if not isinstance(steps, GaussianSteps) or steps.q.size != 1 or not steps.q[0] < MOST_SAMPLED:
         return None
@@ -150,7 +158,12 @@ def _answer(expansion, line, steps: GaussianSteps, add: int, at: float, sharp: f
     if not add and low < m < high and k >= 2 and k * q < MANY:
         answers.append(scratch.lend(_core.jumps_work(), expansion, m, q, k, at, *_rule()))
     if not (answers and answers[0].status <= _core.LOOSE and answers[0].width < sharp):
-        answers.append(_line(line, _plain(m, q, add), k, at))
+        near = _start(known)
+        if answers and answers[0].status <= _core.LOOSE:
+            near = {"known": math.fsum(answers[0].relative())}
+            if line is _core.bulk_line_eps:
+                near["start"] = answers[0].estimate
+        answers.append(_line(line, _plain(m, q, add), k, at, **near))
     answers = [answer for answer in answers if answer.status <= _core.LOOSE]
     return min(answers, key=lambda answer: answer.width) if answers else None
 

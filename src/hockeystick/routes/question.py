@@ -8,6 +8,9 @@ from ..what.pair import gaussian_facts, gaussian_steps, losses, paired_steps
 from ..wide import rules
 from . import contour
 
+MOST_SAMPLED = 0.9
+"""A rate from which no jump is rare."""
+
 SHARP = 1e-6
 """Relative width from which `auto` asks no further contour, and nothing that is asked right after them."""
 
@@ -70,6 +73,13 @@ class Question:
         if not self.auto or self.rtol is not None:
             return False
         return self.gaussian or paired_steps(self.run, self.adjacency, False) is not None
+
+    @property
+    def nodes(self) -> int:
+        """The outer nodes that a line may have which is asked first: fewer where rare jumps may be taken apart."""
+        if not (self.auto and self.gaussian and self.few and self.total > 1) or self.steps.q.size != 1:
+            return contour.MOST_NODES
+        return contour.LONG_LINE if self.steps.q[0] < MOST_SAMPLED else contour.MOST_NODES
 
     @property
     def goal(self) -> float:

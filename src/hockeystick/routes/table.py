@@ -53,7 +53,7 @@ def _contour_point(question, add: int, eps: float):
     if question.total == 1 and question.wall < math.inf:
         return contour.single_point(*_only_step(question.steps), add, eps)
     found = None if question.few else contour.ruled_point(question, add, eps)
-    return found or contour.point(question.steps, add, eps, question.goal, question.n_threads)
+    return found or contour.point(question.steps, add, eps, question.goal, question.n_threads, question.nodes)
 
 
 def _contour_root(question, add: int, delta: float):
@@ -69,7 +69,7 @@ def _contour_root(question, add: int, delta: float):
     else:
         log_delta = math.log(delta)
         found = None if question.few else contour.ruled_root(question, add, log_delta)
-        found = found or contour.root(question.steps, add, log_delta, question.goal, question.n_threads)
+        found = found or contour.root(question.steps, add, log_delta, question.goal, question.n_threads, question.nodes)
     if found is None:
         zero = None if question.few else contour.ruled_point(question, add, 0.0)
         if zero and zero.at_most(delta):
@@ -84,6 +84,14 @@ def _contour_root(question, add: int, delta: float):
             ),
         )
     return found
+
+
+def _long_point(question, add: int, eps: float):
+    return contour.long_point(question, add, eps) if question.nodes < contour.MOST_NODES else None
+
+
+def _long_root(question, add: int, delta: float):
+    return contour.long_root(question, add, math.log(delta)) if question.nodes < contour.MOST_NODES else None
 
 
 def _larger_contour_root(question, delta: float):
@@ -224,14 +232,14 @@ def _jumps_root(question, add: int, delta: float):
         paired = paired_steps(question.run, question.adjacency, bool(add))
         if paired is None:
             return None
-        found = jumps.pair_root(paired, add, delta, question.sharp)
+        found = jumps.pair_root(paired, add, delta, question.sharp, question.known)
         if not _between_others(question, found):
             return found
         both = meet(found, question.known, question.run)
         found = meet(found, one_sided.root(paired, delta, both), question.run)
         both = meet(found, both, question.run)
         return one_sided.squeezed(paired, add, both, delta) if both and both.width > one_sided.WIDE else found
-    return jumps.root(question.steps, add, math.log(delta), question.sharp)
+    return jumps.root(question.steps, add, math.log(delta), question.sharp, question.known)
 
 
 def _moments_point(question, add: int, eps: float):
@@ -350,17 +358,19 @@ TABLE = {
     "moments": Route(bounds.MOMENTS_TERMS, _moments_point, _moments_root),
     "saddlepoint": Route(saddlepoint.TERMS, _saddle_point, _saddle_root, prune=False, larger_root=_larger_saddle_root),
     "exact": Route(contour.TERMS, _exact_point, _exact_root),
+    "long": Route((), _long_point, _long_root),
     "compressed": Route(contour.RULED_TERMS, _contour_point, _contour_root, points=_ruled_points),
 }
-"""The one table of routes. "exact", "jumps", "moments" and "compressed" are names of answers, not of choices."""
+"""The one table of routes. "exact", "jumps", "moments" and "compressed" are names of answers, not of choices; "long" is
+the contour, whose name its answers have, by lines that `auto` does not ask before rare jumps are taken apart."""
 
-GAUSSIAN = ("contour", "jumps", "saddlepoint", "prv", "pld", "moments")
+GAUSSIAN = ("contour", "jumps", "long", "saddlepoint", "prv", "pld", "moments")
 """What `auto` tries for a run of Gaussian steps, in order, until an interval is good enough."""
 
 GENERAL = ("exact", "contour", "jumps", "pld", "prv", "moments")
 """The same for any other run."""
 
-ROUTES = ("auto", *(name for name in TABLE if name not in ("exact", "jumps", "moments", "compressed")))
+ROUTES = ("auto", *(name for name in TABLE if name not in ("exact", "jumps", "moments", "long", "compressed")))
 """What a caller may ask for."""
 
 TERMS = {name: route.terms for name, route in TABLE.items()}
