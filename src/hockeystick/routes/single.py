@@ -8,10 +8,10 @@ losses within `edge` of eps, so
 With the complement T of S among the finite losses, and d, d' the masses of infinite losses under num and den,
   d + num(S) - e^eps den(S) = 1 - e^eps + e^eps (d' + den(T)) - num(T),
 whose right side keeps its digits where S is nearly everything. Rounding: the masses carry `rel` and `absolute`, e^eps
-and the difference 4u. Where one edge for all losses says little, atoms are taken one by one, each with its own:
-`_atom_by_atom`.
+and the difference 4u. Where one edge for all losses says little, or the difference of the masses is lost in rounding,
+atoms are taken one by one, each with its own edge: `_atom_by_atom`.
 
-Answers are those of answers.py; None below 1e-290.
+Answers are those of answers.py; None below 1e-290, of atoms 1e-303.
 """
 
 from __future__ import annotations
@@ -29,9 +29,13 @@ from ..what.loss import Atoms, Loss
 from . import contour, walls
 
 LOG_LEAST = math.log(1e-290)
+"""Of deltas that masses tell."""
+
+ATOM_LEAST = 1e-303
+"""The same where atoms are taken one by one."""
 
 WIDE = 1e-9
-"""Part of delta from which on an error of the losses is worth a look at every atom."""
+"""Part of delta from which on an error of losses or masses is worth a look at every atom."""
 
 
 def point(loss: Loss, eps: float) -> Point | None:
@@ -54,21 +58,21 @@ def point(loss: Loss, eps: float) -> Point | None:
         rounding = rel * (over + under) + known * gone + 4 * U * abs(rest) + (1 + a) * t.absolute
         forms.append((rounding, rest + gone + (over - under)))
     rounding, value = min(forms)
-    wrong = 0.0
+    wrong, least = 0.0, math.exp(LOG_LEAST)
     if t.edge > 0:
         near = loss.tails(np.array([eps - 3 * t.edge]))
         wrong = math.expm1(t.edge) * (float(near.y_above[0]) * (1 + float(near.rel[0])) + near.absolute)
-        atoms = None if loss.smooth or not (wrong > WIDE * value and eps < 600) else loss.atoms()
-        if atoms is not None:
-            other, mid = _atom_by_atom(loss, atoms, eps)
-            if 2 * other < 2 * rounding + wrong:
-                rounding, value, wrong = other, mid, 0.0
+    atoms = None if loss.smooth or not (rounding + wrong > WIDE * value and eps < 600) else loss.atoms()
+    if atoms is not None:
+        other, mid = _atom_by_atom(loss, atoms, eps)
+        if 2 * other < 2 * rounding + wrong:
+            rounding, value, wrong, least = other, mid, 0.0, ATOM_LEAST
     lower, upper = value - rounding, value + rounding + wrong  # [theory: small.single]
     floor = -math.expm1(eps)  # delta(eps) >= 1 - e^eps
     lower, value, upper = max(lower, floor * DOWN), max(value, floor), min(1.0, max(upper, floor * UP))
     if eps >= loss.hi + loss.ends_error and not loss.mass_inf and eps >= 0:
         return Point(-math.inf, -math.inf, -math.inf, ZERO, "exact")
-    if not value > math.exp(LOG_LEAST):  # also 0, of masses that underflow
+    if not value > least:  # also 0, of masses that underflow
         return None
     log_lower = math.log(lower) if lower > 0 else -math.inf
     slack = log_slack(math.log(upper))
@@ -96,6 +100,7 @@ def _atom_by_atom(loss: Loss, atoms: Atoms, eps: float) -> tuple[float, float]:
         known = float((size * (rel + 32 * U) + np.where(reach, off * (1 + rel), 0.0)).sum()) * (1 + 1e-9) + absolute
         value = scale * (gone + float(size.sum()))
         error = scale * (known + loss.mass_error * gone) + 8 * U * (abs(rest) + value + scale * gone)
+        error += at.size * 1e-322  # what underflows
         forms.append((error, rest + value))
     return min(forms)
 
