@@ -245,3 +245,14 @@ def test_nodes_that_a_width_asks_for():
     for over in (1.5, 4.0, 10.0):
         (nodes,) = mixed._nodes_enough(4096, over, 1 << 15)
         assert over * (4096 / nodes) ** 2 < 1
+
+
+@pytest.mark.parametrize("sigma", [214.801, 214.8019, 214.802])
+def test_a_root_next_to_delta_1_has_a_line_of_its_own(sigma):
+    """There log delta is near its goal at any eps: the line was placed 120 beside the root, 0.5 wide."""
+    pmf = hs.from_pmf([2.5e-122, 1.0, 2.4e-235], [2.4e-161, 8.0e-265, 1.0])
+    few = hs.poisson_subsampled(hs.gaussian(0.06056133007605457), 0.036382602572458775) * 3
+    many = hs.poisson_subsampled(hs.gaussian(sigma), 0.9999999999999999) * 10_315_140
+    b = hs.epsilon(many + few + pmf, 0.999999, direction="remove")
+    assert b.upper - b.lower < 0.01
+    assert 647.8 < b.lower < 647.9

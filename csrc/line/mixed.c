@@ -848,8 +848,8 @@ int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs
         *out = top;
         return HS_LOOSE;
     }
-    if (st > HS_LOOSE) return chase(A, log_delta, work, out);
-    if (st == HS_OK || out->upper - out->lower <= A->wide * fabs(out->upper)) return st;
+    if (st > HS_LOOSE) st = chase(A, log_delta, work, out); /* next to delta = 1 all contours are near enough for it */
+    if (st == HS_OK || st > HS_LOOSE || out->upper - out->lower <= A->wide * fabs(out->upper)) return st;
     if (fabs(out->estimate - A->eps) < 0.25 * A->sd) return st; /* the contour would be the same */
     first = *out;
     A->eps = out->estimate;
