@@ -18,29 +18,29 @@ import numpy as np
 
 import hockeystick as hs
 
-SECONDS = 20
+SECONDS, WIDTH = 20, 0.01
 
 
 def setting(index: int):
-    """What is asked as number `index`: noise, steps, epochs, eps up to six deviations of the loss, and direction.
-    Beyond sigma = 3.5, and sqrt(steps) sigma = 60, the tails of an epoch are out of reach."""
-    rng = np.random.default_rng([20_260, index])
-    sigma = math.exp(rng.uniform(math.log(0.5), math.log(3.5)))
-    steps = int(math.exp(rng.uniform(math.log(2), math.log(min(2000.0, (60 / sigma) ** 2)))))
-    epochs = int(math.exp(rng.uniform(0.0, math.log(100.0))))
+    """What is asked as number `index`: noise, steps, epochs, eps up to seven deviations of the loss, and direction.
+    Beyond sigma = 8, below 0.28, and beyond sqrt(steps) sigma = 60 the tails of an epoch are out of reach."""
+    rng = np.random.default_rng([20_261, index])
+    sigma = math.exp(rng.uniform(math.log(0.28), math.log(8.0)))
+    steps = int(math.exp(rng.uniform(math.log(2), math.log((60 / sigma) ** 2))))
+    epochs = int(math.exp(rng.uniform(0.0, math.log(300.0))))
     direction = ("remove", "add")[rng.integers(2)]
     spread = math.sqrt(epochs * min(math.expm1(min(sigma**-2.0, 30.0)) / steps, sigma**-2.0))
-    return sigma, steps, epochs, spread * rng.uniform(0.2, 6.0), direction
+    return sigma, steps, epochs, spread * rng.uniform(0.1, 7.0), direction
 
 
 def ask(index: int) -> dict:
     sigma, steps, epochs, eps, direction = setting(index)
     run = hs.random_allocation(hs.gaussian(sigma), steps) * epochs
     out: dict = {"index": index, "asked": [sigma, steps, epochs, eps, direction]}
-    for route in ("contour", "pld"):
+    for route, rtol in (("contour", None), ("pld", WIDTH)):
         signal.alarm(SECONDS)
         try:
-            b = hs.delta(run, eps, direction=direction, route=route)
+            b = hs.delta(run, eps, direction=direction, route=route, rtol=rtol)
             out[route] = [b.lower, b.estimate, b.upper]
         except (hs.AccuracyError, TimeoutError) as error:
             out[route] = str(error)

@@ -191,18 +191,29 @@ def test_aliases_of_a_line_where_they_are_large():
     """Periods a whole number of times shorter: every so many of the same nodes. What changes are the aliases."""
     ratios, s = [], np.array([-0.5, 0.0, 0.5])
     for above in (False, True):
-        for line in allocation._Side(1.0, 100, above).near(-2.0, 2.0):
+        for line, _, _ in allocation._Side(1.0, 100, above).near(-2.0, 2.0):
             for fewer in (2, 3, 4, 6, 8, 12):
                 coarse = dataclasses.replace(
                     line, period=line.period / fewer, y=line.y[::fewer], rows=line.rows[:, ::fewer]
                 )
-                for den in (False, True):
-                    (value, error), (moved, claimed) = (x.tail(s, x.turns(s), den) for x in (line, coarse))
+                for (value, error), (moved, claimed) in zip(line.tails(s), coarse.tails(s), strict=True):
                     off = np.abs(moved - value)
                     assert np.all(off <= claimed + error)
                     seen = (off > 1e3 * error) & (claimed < 1)
                     ratios += list(claimed[seen] / off[seen])
     assert len(ratios) > 60 and np.median(ratios) < 1.1
+
+
+def test_tails_by_phases_of_two_factors():
+    """The sum over all nodes at once, in more digits, is within the claim of rounding alone."""
+    for line, low, high in allocation._Side(0.5, 300, False).near(-0.5, 0.5):
+        s = np.linspace(max(low, -0.5), min(high, 0.5), 40)
+        values = (line.rows[0] + 1j * line.rows[1]) / (line.c + 1j * line.y)
+        angle = np.multiply.outer(s.astype(np.longdouble), line.y.astype(np.longdouble))
+        whole = np.cos(angle) @ values.real.astype(np.longdouble) - np.sin(angle) @ values.imag.astype(np.longdouble)
+        off = np.abs(line.sums(s, [values, 2 * values]) - np.array([whole, 2 * whole], dtype=float))
+        claimed = ((100 + len(line.y)) + 4 * np.multiply.outer(np.abs(s), line.y)) @ np.abs(values) * 2.0**-53
+        assert len(line.y) > allocation.FINE and np.all(off <= claimed * np.array([[1.0], [2.0]]))
 
 
 def test_among_other_steps():

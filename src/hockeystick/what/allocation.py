@@ -238,6 +238,9 @@ DEPTH = 42.0
 """Nats below which aliases and what is cut of a line shall lie."""
 
 NODES = 1 << 14
+FINE, ROOM = 64, 1 << 16
+"""Nodes whose phases are those of one and of a step each, and sums over them that are held at once."""
+
 TILT_MAX, FEW = 56.0, 60.0
 SMALL, KNOWN = 1e-10, 1e-7
 """Relative errors from which a tail is computed for itself; and is stated as an absolute error."""
@@ -310,16 +313,16 @@ class _Side:
         at = np.arange(s.size) if where is None else np.flatnonzero(where)
         if not at.size:
             return out
-        for line in self.near(float(s[at].min()), float(s[at].max())):
-            turns = line.turns(s[at])
-            for (value, error), den in zip(out, (False, True), strict=True):
-                v, e = line.tail(s[at], turns, den)
-                better = e / np.maximum(v, TINIEST) < error[at] / np.maximum(value[at], TINIEST)
-                value[at[better]], error[at[better]] = v[better], e[better]
+        for line, low, high in self.near(float(s[at].min()), float(s[at].max())):
+            here = at[(s[at] >= low) & (s[at] <= high)]
+            for (value, error), (v, e) in zip(out, line.tails(s[here]), strict=True):
+                better = e / np.maximum(v, TINIEST) < error[here] / np.maximum(value[here], TINIEST)
+                value[here[better]], error[here[better]] = v[better], e[better]
         return out
 
     def near(self, low: float, high: float):
-        """Lines that are best for some s in [low, high]."""
+        """Lines that are best for some s in [low, high], each with the means of its neighbours, between which it is
+        asked."""
         sign = -1.0 if self.above else 1.0
         if not self.means:
             for c in self.tilts:
@@ -335,8 +338,10 @@ class _Side:
         for i in order[first : last + 1]:
             if i not in self.lines:
                 self.lines[i] = _Line.at(self.m, self.t, self.tilts[i], self.above, sign * self.means[i])
-            if self.lines[i] is not None:
-                yield self.lines[i]
+        made = [(self.means[i], found) for i in order[first : last + 1] if (found := self.lines[i]) is not None]
+        ends = [-math.inf, *[mean for mean, _ in made], math.inf]
+        for j, (_, found) in enumerate(made):
+            yield found, ends[j], ends[j + 2]
 
 
 def _line(m: float, t: int, c: float, y: np.ndarray):
@@ -386,29 +391,42 @@ class _Line:
         cut = math.exp(-0.5 * (y[-1] * m) ** 2 / t) * (1 + t / (m * m * y[-1] * dy))  # sum over n' > n of |F|
         return cls(c, above, period, y, found[2], found[0], best[1:], cut * (1 + 1e-9) + math.expm1(found[1]))
 
-    def turns(self, s: np.ndarray) -> np.ndarray:
-        """e^{iys} of all nodes, which both laws share."""
-        return np.exp(1j * np.multiply.outer(s, self.y))
-
-    def tail(self, s: np.ndarray, turns: np.ndarray, den: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Pr[L <= s] (above: Pr[L > s]) under P, or under Q with `den`, and a bound of its error."""
-        if self.above:  # Re z = c is c + 1 for Q
-            c, r, sign = self.c + den, self.beyond[0] + den, -1.0
-        else:
-            c, r, sign = self.c - den, self.beyond[0] - den, 1.0
+    def tails(self, s: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Pr[L <= s] (above: Pr[L > s]) under P, and under Q, each with a bound of its error."""
+        sign = -1.0 if self.above else 1.0
         re, im, err = self.rows
-        kernel = 1 / (c + sign * 1j * self.y)  # F(-c-iy)/(c+iy) e^{iys}; above F(c-iy)/(c-iy) e^{iys}
         weight = np.where(self.y > 0, 2.0, 1.0) / self.period
-        values = weight * (re + 1j * im) * kernel
-        size = weight * np.abs(kernel)
-        with np.errstate(over="ignore", invalid="ignore"):
-            scale = np.exp(self.log_f + sign * c * s)
-            total = scale * (turns @ values).real
-            moved = np.abs(s) * float((size * self.y * np.abs(re + 1j * im)).sum()) * 4 * U
-            rounding = float((size * (err + (60 + len(self.y)) * U)).sum()) + moved
-            cut = self.cut * (2 / self.period / c + float(np.abs(values).sum()))
-            error = scale * (rounding + cut) + np.abs(total) * U * (40 + 6 * np.abs(c * s) + 6 * abs(self.log_f))
-            error += math.exp(-c * self.period) / -math.expm1(-c * self.period)
-            error += np.exp(self.beyond[1] + sign * r * s - (r - c) * self.period) / -math.expm1(-(r - c) * self.period)
-        bad = ~(np.isfinite(total) & np.isfinite(error))
-        return np.where(bad, 0.0, total), np.where(bad, np.inf, error * 1.01)
+        laws = [sign * den for den in (0, -1)]  # above Re z = c is c + 1 for Q
+        kernels = [1 / (self.c + move + sign * 1j * self.y) for move in laws]
+        sums = self.sums(s, [weight * (re + 1j * im) * kernel for kernel in kernels])
+        found = []
+        for move, kernel, one in zip(laws, kernels, sums, strict=True):
+            c, r, size = self.c + move, self.beyond[0] + move, weight * np.abs(kernel)
+            sized = size * np.abs(re + 1j * im)
+            with np.errstate(over="ignore", invalid="ignore"):
+                scale = np.exp(self.log_f + sign * c * s)
+                total = scale * one
+                moved = np.abs(s) * float((sized * self.y).sum()) * 4 * U
+                rounding = float((size * (err + (100 + len(self.y)) * U)).sum()) + moved
+                cut = self.cut * (2 / self.period / c + float(sized.sum()))
+                error = scale * (rounding + cut) + np.abs(total) * U * (40 + 6 * np.abs(c * s) + 6 * abs(self.log_f))
+                error += math.exp(-c * self.period) / -math.expm1(-c * self.period)
+                far = np.exp(self.beyond[1] + sign * r * s - (r - c) * self.period)
+                error += far / -math.expm1(-(r - c) * self.period)
+            bad = ~(np.isfinite(total) & np.isfinite(error))
+            found.append((np.where(bad, 0.0, total), np.where(bad, np.inf, error * 1.01)))
+        return found
+
+    def sums(self, s: np.ndarray, values: list[np.ndarray]) -> np.ndarray:
+        """Real parts of sum_n v_n e^{i y_n s}, a row for each of `values`. Node n = FINE a + b has the phases of a and
+        of b, whose frequencies are within 2u of its own: the sum over b is a matrix product."""
+        rows = -(-len(self.y) // FINE)
+        held = np.zeros((len(values), rows * FINE), dtype=complex)
+        held[:, : len(self.y)] = values
+        table = held.reshape(len(values) * rows, FINE).T
+        coarse, fine = self.y[::FINE], self.y[1] * np.arange(FINE)
+        out = np.zeros((len(values), s.size))
+        for part in np.array_split(np.arange(s.size), -(-s.size * len(values) * rows // ROOM) or 1):
+            turned = (np.exp(1j * np.multiply.outer(s[part], fine)) @ table).reshape(part.size, len(values), rows)
+            out[:, part] = np.einsum("sva,sa->vs", turned, np.exp(1j * np.multiply.outer(s[part], coarse))).real
+        return out
