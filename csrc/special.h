@@ -70,6 +70,15 @@ typedef double hs_v8, hs_v4, hs_v2;
 static inline double hs_up(double x) { return x * (1 + 8 * HS_U); }
 static inline double hs_down(double x) { return x * (1 - 8 * HS_U); }
 
+/* Adds x to the sum s + low of doubles: what s loses goes to low. Terms of sizes adding up to a leave s + low within
+ * u + n^2 u^2 of it of what n of them sum to [theory: rounding.sums]. */
+static inline void hs_add_kept(double x, double *s, double *low)
+{
+    double sum = *s + x, part = sum - *s;
+    *low += (*s - (sum - part)) + (x - part);
+    *s = sum;
+}
+
 static inline uint64_t hs_bits(double x)
 {
     uint64_t b;

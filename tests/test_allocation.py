@@ -204,6 +204,14 @@ def test_aliases_of_a_line_where_they_are_large():
     assert len(ratios) > 60 and np.median(ratios) < 1.1
 
 
+def test_remove_far_right_of_its_saddle():
+    """Where Chernoff's bound is e^12 and e^34 above delta, rounding is what an answer is wide by."""
+    b = hs.epsilon(hs.random_allocation(hs.gaussian(1.0), 1000), 1e-6, direction="remove", route="contour")
+    assert b.lower <= 0.171728684449 <= b.upper and b.upper - b.lower < 1.05e-9 * b.upper
+    b = hs.delta(hs.random_allocation(hs.gaussian(2.2), 90), 0.4, direction="remove", route="contour")
+    assert b.upper - b.lower < 3e-4 * b.upper
+
+
 def test_tails_by_phases_of_two_factors():
     """The sum over all nodes at once, in more digits, is within the claim of rounding alone."""
     for line, low, high in allocation._Side(0.5, 300, False).near(-0.5, 0.5):

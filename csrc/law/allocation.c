@@ -134,7 +134,7 @@ static void phases(const double *gr, const double *gi, int64_t count, double x0,
     }
 }
 
-/* F(-c-iy)/F(-c) within err, for y >= 0. */
+/* F(-c-iy) over e^log_f within err, for y >= 0: what log_f is off by is no error of a sum of these. */
 void hs_allocation_value(const hs_allocation *A, double y, double *re, double *im, double *err)
 {
     int i = A->turn > 0 ? (int)fmin(floor(asinh(y / A->lam) / A->turn + 0.5), A->lines - 1) : 0;
@@ -147,7 +147,7 @@ void hs_allocation_value(const hs_allocation *A, double y, double *re, double *i
     *re = *im = 0;
     *err = HUGE_VAL;
     if (!(y * (fabs(x0) + (double)count * A->h) < 8e5)) return;
-    d = hs_allocation_log_gamma(A->lam, y, A->w0, &gr, &gi) + A->d_gamma + A->d_f;
+    d = hs_allocation_log_gamma(A->lam, y, A->w0, &gr, &gi) + A->d_gamma;
     phases(w, w + count, count, y * x0, y * A->h, &sr, &si);
     ratio = A->log_gamma - gr; /* log Gamma(lam)/|Gamma(nu)| */
     gi -= (A->lam - A->from) * th;
@@ -413,11 +413,12 @@ double hs_allocation_gap_lower(const hs_law *w, double y)
     double re, im, err, far = hs_allocation_far_upper(w, y);
     if (!(y <= A->y_max)) return 2 * (1 - far);
     hs_allocation_value(A, y, &re, &im, &err);
-    return fmax(0, 2 * (1 - fmin(far, hs_up(hypot(re, im)) + err)));
+    return fmax(0, 2 * (1 - fmin(far, (hs_up(hypot(re, im)) + err) * (1 + 1.1 * A->d_f))));
 }
 
 /* Add k log phi at count nodes from n0 to re, im, and a bound of its error to round; where phi is lost in its error,
- * a bound stands for it [theory: line.inner]. */
+ * a bound stands for it [theory: line.inner]. phi is F over e^log_f, which the sum is scaled by: at y = 0 it is not
+ * exactly 1 [theory: allocation.scale]. */
 void hs_allocation_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re, double *im, double *round)
 {
     const hs_allocation *A = parts(w->allocation).tilted;
@@ -425,12 +426,15 @@ void hs_allocation_nodes(const hs_law *w, double dy, int64_t n0, int count, doub
     for (n = 0; n < count; n++) {
         double y = (double)(n0 + n) * dy, x = 1, v = 0, err = HUGE_VAL;
         double mod, lr, li;
-        if (y == 0) continue;
+        if (y == 0) {
+            round[n] += w->k * A->d_f;
+            continue;
+        }
         if (y <= A->y_max) hs_allocation_value(A, y, &x, &v, &err);
         mod = hypot(x, v);
         if (!(err < 0.1 * mod)) {
             re[n] += w->k * fmin(-0.5 * w->m * w->m * y * y / w->q * (1 - 1e-12), mod + err < 1 ? log(mod + err) : 0);
-            round[n] += 1.1;
+            round[n] += 1.1 + w->k * A->d_f;
             continue;
         }
         lr = mod * mod > 0.25 ? 0.5 * log1p((x - 1) * (x + 1) + v * v) : log(mod);
@@ -441,7 +445,7 @@ void hs_allocation_nodes(const hs_law *w, double dy, int64_t n0, int count, doub
     }
 }
 
-/* out: log F(-c), a bound of its error, then rows of n: re, im of F(-c-iy)/F(-c) at frequencies y, bounds of their
+/* out: log F(-c), a bound of its error, then rows of n: re, im of F(-c-iy) over e to the first at frequencies y, bounds of their
  * errors; n = 0: no rows. work: hs_allocation_work() doubles, zeros at first, then what a call with the same m and t
  * left. */
 int hs_allocation_line(double m, double t, double c, int64_t n, const double *y, double *work, double *out)

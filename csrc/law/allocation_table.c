@@ -18,14 +18,18 @@
  */
 #include "law/allocation.h"
 
+#include <float.h>
+
 #define JUMP 40.0 /* nats that a moment may exceed the one needed by, to have lines that turn less */
 #define BEYOND(deep) sqrt(2 * (48 + (deep))) /* deviations at which sums in the normal variable end */
-#define PEAK 0.39894228040143267794          /* 1/sqrt(2 pi) */
-#define MORE 1.02                            /* bounds of first order in u */
+#define PEAK 0.39894228040143267794L         /* 1/sqrt(2 pi) */
+#define LONG (0.5 * LDBL_EPSILON)
+#define MORE 1.02 /* bounds of first order in u */
 enum {
     BLOCK = 16,
-    HS_NODES_NEAR = 24
-}; /* nodes of the w-sum, and of g, handled together: their E fits the first cache */
+    HS_NODES_NEAR = 24,
+    HS_NODES_SUM = 8
+}; /* nodes of the w-sum, and of g, handled together: their E fits the first cache; nodes of g in one sum */
 
 /* log Gamma(nu) - nu w0 and a bound of its absolute error, Re nu > 0: Stirling's series where |nu| >= 16, whose rest
  * after eight terms is below 1e-18 there [theory: allocation.gamma]. */
@@ -62,8 +66,9 @@ double hs_allocation_log_gamma(double x, double y, double w0, double *re, double
     return HS_U * (6 * size + (8 * (fabs(l) + a) + 4 * (fabs(w0) + 1)) * sqrt(d) + 8 * fabs(w0) + 40) + 1e-18;
 }
 
-/* psi_0 .. psi_{n+1} at BLOCK nodes, and in the last row psi_0 - 1; absolute errors. */
+/* psi_0 .. psi_{n+1} at BLOCK nodes, and in the last row psi_0 - 1; absolute errors; what additions to a sum lost. */
 typedef struct {
+    double re_low[HS_ALLOCATION_ORDER + 3][BLOCK], im_low[HS_ALLOCATION_ORDER + 3][BLOCK];
     double re[HS_ALLOCATION_ORDER + 3][BLOCK], im[HS_ALLOCATION_ORDER + 3][BLOCK], err[HS_ALLOCATION_ORDER + 3][BLOCK];
 } psi_block;
 
@@ -75,34 +80,47 @@ typedef struct {
     double tau, mesh, beyond, alias; /* alias: of the integral of |f| on the edge of the strip */
     double co, si, edge;             /* cos, sin of th - m tau; least cos on the edges */
     double most;                     /* nats below which E is no longer told from 0 */
-    double e;                        /* h = a e, m H = b e */
+    double h, e, e_low;              /* h = a(e + e_low), m H = b(e + e_low); e has 28 bits */
+    double w_low;                    /* what log |sX| at x = 0, g = 0 is beyond its double */
     int64_t count, middle, a, b;
     int64_t lanes, size; /* nodes x_i that a strip of E serves; doubles of one of its rows, */
     int64_t row, skip;   /* a times row: an index ia + kb by its remainder; what a node of g is beyond the one before */
     double *w, *E;       /* for every order rows re, im, modulus and error of the weights; then a strip */
 } normal_rule;
 
-/* The weights at node g of all orders: H n(g - i tau) X^j, their parts, moduli and errors. The exponent of n is within
- * 2.5u(g^2 + tau^2), its phase within 2u|tau g|, those of X within 3u|m g| + 1.5u(v + m tau); each term then passes so
- * many additions of sums that begin anew every HS_NODES_NEAR nodes. */
+/* The weights at node g of all orders: H n(g - i tau) X^j, their parts, moduli and errors, in long double, whose unit
+ * is LONG: mg is within it 1.5 times, g 2 and g^2 - tau^2 6 times, the phase of n 3 times, X within (3|mg| + 2v) LONG and
+ * 2 more, and each order adds a complex product; one rounding to double. Then a complex product with E, 3u, the additions
+ * of sums that begin anew every HS_NODES_SUM nodes, one less, and 1.5u of these sums' sum, which keeps what additions
+ * lose; errors of the parts make up no more of the modulus than of each part [theory: rounding.sums]. */
 static void weigh_node(const normal_rule *R, double m, int n, int64_t k)
 {
-    double g = (double)(k - R->middle) * R->mesh, flat = 0.5 * (g - R->tau) * (g + R->tau), v = m * m;
-    double W = exp(-flat) * R->mesh * PEAK, X = exp(m * g - 0.5 * v), co = cos(m * R->tau), si = -sin(m * R->tau);
-    double ph = R->tau * g, wr = W * cos(ph), wi = W * sin(ph), *o = R->w + k;
-    double rough = 3 * (g * g + R->tau * R->tau) + 3 * fabs(ph) + 16, each = 4 * (fabs(m * g) + v + m * R->tau) + 12;
-    double sums = 1.5 * (HS_NODES_NEAR + 1 + (double)R->count / HS_NODES_NEAR);
+    const long double step = (long double)R->b * R->h / (long double)R->a, move = (long double)(k - R->middle) * step;
+    const long double g = move / m, tau = R->tau, flat = 0.5L * (g - tau) * (g + tau), v = (long double)m * m;
+    const long double X = expl(move - 0.5L * v), co = cosl(m * tau), si = -sinl(m * tau);
+    long double W = expl(-flat) * step / m * PEAK, wr = W * cosl(tau * g), wi = W * sinl(tau * g), r;
+    double long_error = (double)(3 * (g * g + tau * tau) + 3 * fabsl(tau * g) + 16);
+    double each = (double)(3 * fabsl(move) + 2 * v + 2 * m * tau + 10), *o = R->w + k;
+    double sums = 1 + 3 + HS_NODES_SUM + 0.5;
     int j;
     for (j = 0; j <= n + 1; j++, o += 4 * R->count) {
-        double r = wr * X;
-        o[0] = wr;
-        o[R->count] = wi;
-        o[2 * R->count] = W;
-        o[3 * R->count] = W * HS_U * (rough + sums + j * each);
+        o[0] = (double)wr;
+        o[R->count] = (double)wi;
+        o[2 * R->count] = (double)W;
+        o[3 * R->count] = (double)W * (HS_U * sums + LONG * (long_error + j * each));
+        r = wr * X;
         wr = r * co - wi * X * si;
         wi = r * si + wi * X * co;
         W *= X;
     }
+}
+
+/* The first 28 bits of x > 0: products with whole numbers below 2^25 are exact. */
+static double keep_bits(double x)
+{
+    int e;
+    double part = frexp(x, &e);
+    return ldexp(floor(ldexp(part, 28)), e - 28);
 }
 
 /* On Im g = -tau the phase of sX is th - m tau, and strips of half width d keep it within pi/2. Order j has the
@@ -119,16 +137,18 @@ static int normal_place(const hs_allocation *A, double th, double deep, double h
     b = tau + d;
     if (!(d > 1e-4 && cos(th - m * tau) > 1e-3)) return HS_NO_PATH;
     R->tau = tau;
+    R->h = h;
     ratio = m * 2 * HS_PI * d / (want + 0.5 * b * b) / h; /* of the meshes, which a and b come close to from below */
     if (!(ratio > 1e-4 && ratio < 1e9)) return HS_TOO_MANY_NODES;
     R->a = ratio >= 3 ? 1 : (int64_t)ceil((ratio > 0.2 ? 3 : 1) / ratio);
     R->b = (int64_t)floor(ratio * (double)R->a);
-    R->e = h / (double)R->a;
-    R->mesh = (double)R->b * R->e / m;
+    R->e = keep_bits(h / (double)R->a);
+    R->e_low = (double)((long double)h / (long double)R->a - R->e);
+    R->mesh = (double)R->b * (h / (double)R->a) / m;
     R->alias = 2 * exp(0.5 * b * b) / expm1(2 * HS_PI * d / R->mesh * (1 - 1e-12));
     R->edge = cos(fabs(th - m * tau) + m * d) * (1 - 1e-12);
-    R->co = cos(th - m * tau);
-    R->si = fmax(sin(th - m * tau), 0); /* m tau <= th but for rounding */
+    R->co = (double)cosl(th - (long double)m * tau);
+    R->si = fmax((double)sinl(th - (long double)m * tau), 0); /* m tau <= th but for rounding */
     R->middle = (int64_t)ceil(beyond / R->mesh);
     R->count = R->middle + (int64_t)ceil(top / R->mesh) + 1;
     R->beyond = beyond;
@@ -162,16 +182,22 @@ static int strips_place(normal_rule *R, int n, int64_t lanes)
     return HS_TOO_MANY_NODES;
 }
 
-/* E at log |z| = w + N e, for N = first, first + step, ..; off: relative error of z where N = 0, to which 4u |N e| is
- * added. E below e^-most stands for less, within itself. */
+/* E at log |z| = w + N e, for N = first, first + step, ..; off: relative error of z where N = 0, with that of the phase
+ * and of what the parts of sX are. e has two parts, of which the first times N is exact below 2^25; what the sum with
+ * w loses is at most 2^-44 and enters by 1 + it. E below e^-most stands for less, within itself.
+ * The exponential is within 2u, 1 + c and a product 2u more, what cis is off by apart; E - 1 within 6u|m1|, 5u|c| in its
+ * real part and 3u|s| in its imaginary one, together at most 4u min(b, 3). */
 HS_CLONES static void exponentials(const normal_rule *R, double w, double off, int64_t first, int64_t step,
                                    int64_t count, double *restrict o)
 {
-    const double co = R->co, si = R->si, e = R->e, most = R->most;
+    const double co = R->co, si = R->si, e = R->e, e_low = R->e_low, w_low = R->w_low, most = R->most;
     const int64_t size = R->size;
     int64_t i;
     for (i = 0; i < count; i++) {
-        double p = (double)(first + i * step) * e, z = hs_exp(w + p < 700 ? w + p : 700), at = z * co, b;
+        double N = (double)(first + i * step), p = N * e, sum = w + p, part = sum - w;
+        double low = (w - (sum - part)) + (p - part) + (N * e_low + w_low),
+               z = hs_exp(sum < 700 ? sum : 700) * (1 + low);
+        double at = z * co, b, each = N < 33554432 && N > -33554432 ? 2 * LONG : HS_U + 2 * LONG;
         double s, E, m1, d;
         double c, lost = at < most ? 0 : 2;
         at = at < most ? at : most;
@@ -180,20 +206,21 @@ HS_CLONES static void exponentials(const normal_rule *R, double w, double off, i
         E = hs_exp_m1(-at, &m1);
         hs_cis_m1(b, &c, &s);
         z = z < 1e290 ? z : 1e290;
-        d = E * (z * off + HS_U * (8 * (b < 3 ? b : 3) + 2 * b + 4 * z * (p < 0 ? -p : p)) + lost);
+        d = E * (z * (off + each * (p < 0 ? -p : p)) + HS_U * (8 * (b < 3 ? b : 3) + 2 * b) + lost);
         o[E_RE * size + i] = E * (1 + c);
         o[E_IM * size + i] = -s * E;
         o[E_LESS * size + i] = m1 + (c + m1 * c);
         o[E_SIZE * size + i] = E;
-        o[E_ERR * size + i] = d + 6 * HS_U * E;
-        o[E_ERR_LESS * size + i] = d + HS_U * (8 * (m1 < 0 ? -m1 : m1) + 12 * (b < 3 ? b : 3));
+        o[E_ERR * size + i] = d + 4 * HS_U * E;
+        o[E_ERR_LESS * size + i] = d + HS_U * (6 * (m1 < 0 ? -m1 : m1) + 4 * (b < 3 ? b : 3));
     }
 }
 
-/* The strip whose first node is x_first. w: log |z| at x = 0, g = 0. */
-static void fill_strip(const normal_rule *R, double w, double rough, int64_t first)
+/* The strip whose first node is x_first. w: log |z| at x = 0, g = 0, with w_low within w_off of itself. An exponential is within 2u
+ * of itself, times 1 + low 2u more, what low is off by less than u; the parts of the phase and products within u. */
+static void fill_strip(const normal_rule *R, double w, double w_off, int64_t first)
 {
-    double off = HS_U * (4 * rough + 24);
+    double off = HS_U * 7 + w_off;
     int64_t k, at = first * R->a - R->middle * R->b;
     if (R->a == 1 && R->skip < R->b)
         for (k = 0; k < R->count; k++) exponentials(R, w, off, at + k * R->b, 1, R->lanes, R->E + k * R->lanes);
@@ -216,32 +243,36 @@ static inline void next_node(const normal_rule *R, int64_t left, place_of_node *
     }
 }
 
-/* One order at BLOCK nodes: W E, and its error, of the nodes of g from p up to `end`; `less` for psi_0 - 1. E points at
- * the block's first node. */
+/* Order j at BLOCK nodes: W E, and its error, of the nodes of g from p up to `end`; the last row for psi_0 - 1. E points
+ * at the block's first node. */
 HS_CLONES static void order_sums(const normal_rule *R, const double *W, const double *E, int less, place_of_node p,
-                                 int64_t end, double *restrict re, double *restrict im, double *restrict err)
+                                 int64_t end, int j, psi_block *restrict out)
 {
     const int64_t n = R->count, size = R->size, left = R->b % R->a;
     double a[BLOCK], b[BLOCK], d[BLOCK];
     const double *er = E + (less ? E_LESS : E_RE) * size, *ee = E + (less ? E_ERR_LESS : E_ERR) * size;
     const double *ei = E + E_IM * size, *es = E + E_SIZE * size;
     int i;
-    for (i = 0; i < BLOCK; i++) a[i] = b[i] = d[i] = 0;
-    for (; p.k < end; next_node(R, left, &p)) {
-        const double wr = W[p.k], wi = W[n + p.k], w = W[2 * n + p.k], e = W[3 * n + p.k];
-        const int64_t at = p.at;
+    for (i = 0; i < BLOCK; i++) d[i] = 0;
+    while (p.k < end) {
+        const int64_t stop = p.k + HS_NODES_SUM < end ? p.k + HS_NODES_SUM : end;
+        for (i = 0; i < BLOCK; i++) a[i] = b[i] = 0;
+        for (; p.k < stop; next_node(R, left, &p)) {
+            const double wr = W[p.k], wi = W[n + p.k], w = W[2 * n + p.k], e = W[3 * n + p.k];
+            const int64_t at = p.at;
+            for (i = 0; i < BLOCK; i++) {
+                double x = er[at + i], y = ei[at + i], s = less ? fabs(x) + fabs(y) : es[at + i];
+                a[i] += wr * x - wi * y;
+                b[i] += wr * y + wi * x;
+                d[i] += w * ee[at + i] + s * e;
+            }
+        }
         for (i = 0; i < BLOCK; i++) {
-            double x = er[at + i], y = ei[at + i], s = less ? fabs(x) + fabs(y) : es[at + i];
-            a[i] += wr * x - wi * y;
-            b[i] += wr * y + wi * x;
-            d[i] += w * ee[at + i] + s * e;
+            hs_add_kept(a[i], &out->re[j][i], &out->re_low[j][i]);
+            hs_add_kept(b[i], &out->im[j][i], &out->im_low[j][i]);
         }
     }
-    for (i = 0; i < BLOCK; i++) {
-        re[i] += a[i];
-        im[i] += b[i];
-        err[i] += d[i];
-    }
+    for (i = 0; i < BLOCK; i++) out->err[j][i] += d[i];
 }
 
 /* What the rule misses of psi_j, j = 0..n+1, at |s| >= r: E X^j e^{-rX} <= (N/(e r))^N mu_{j-N} for every N >= 0, N
@@ -266,19 +297,19 @@ static void normal_miss(const normal_rule *R, double m, int n, double r, double 
 static void psi_sums(const normal_rule *R, double m, double t, int n, double w0, int64_t first, int64_t from,
                      psi_block *out)
 {
-    double h = (double)R->a * R->e, miss[HS_ALLOCATION_ORDER + 3], s = 0;
+    double h = R->h, miss[HS_ALLOCATION_ORDER + 3], s = 0;
     const double *E = R->E + (first - from);
     place_of_node p = {0, 0, 0};
     int i, j;
     for (j = 0; j <= n + 2; j++)
-        for (i = 0; i < BLOCK; i++) out->re[j][i] = out->im[j][i] = out->err[j][i] = 0;
+        for (i = 0; i < BLOCK; i++)
+            out->re[j][i] = out->im[j][i] = out->re_low[j][i] = out->im_low[j][i] = out->err[j][i] = 0;
     while (p.k < R->count) {
         int64_t end = p.k + HS_NODES_NEAR < R->count ? p.k + HS_NODES_NEAR : R->count;
         for (j = 0; j <= n + 2; j++) {
             int k = j <= n + 1 ? j : 0;
             int64_t last = order_end(R, m, k);
-            order_sums(R, R->w + 4 * k * R->count, E, j > n + 1, p, end < last ? end : last, out->re[j], out->im[j],
-                       out->err[j]);
+            order_sums(R, R->w + 4 * k * R->count, E, j > n + 1, p, end < last ? end : last, j, out);
         }
         while (p.k < end) next_node(R, R->b % R->a, &p);
     }
@@ -288,23 +319,37 @@ static void psi_sums(const normal_rule *R, double m, double t, int n, double w0,
             s = x;
             normal_miss(R, m, n, exp(x + w0 - log(t)) * (1 - 1e-12), miss);
         }
-        for (j = 0; j <= n + 2; j++) out->err[j][i] = out->err[j][i] * MORE + miss[j];
+        for (j = 0; j <= n + 2; j++) {
+            out->re[j][i] += out->re_low[j][i];
+            out->im[j][i] += out->im_low[j][i];
+            out->err[j][i] = out->err[j][i] * MORE + miss[j];
+        }
     }
 }
 
 /* Makes the next strip where block `first` begins one; how far it is from the first node of all. */
-static int64_t strip_at(const normal_rule *R, double m, double t, double w0, int64_t start, int64_t first)
+static int64_t strip_at(normal_rule *R, double m, double t, double w0, int64_t start, int64_t first)
 {
     int64_t from = start + (first - start) / R->lanes * R->lanes;
-    double lt = log(t), w = w0 - lt - 0.5 * m * m;
-    if (first == from) fill_strip(R, w, fabs(w0) + lt + m * m, first);
+    const long double lt = logl(t), v = (long double)m * m;
+    double w = (double)(w0 - lt - 0.5L * v);
+    R->w_low = (double)(w0 - lt - 0.5L * v - w);
+    if (first == from) fill_strip(R, w, LONG * (3 * (fabs(w0) + (double)(lt + v)) + 8), first);
     return from;
 }
 
-/* Terms of a series at the lanes of a block, and their errors. */
+/* Terms of a series at the lanes of a block, upper bounds of their moduli, and their errors. */
 typedef struct {
-    double re[HS_ALLOCATION_ORDER + 1][BLOCK], im[HS_ALLOCATION_ORDER + 1][BLOCK], err[HS_ALLOCATION_ORDER + 1][BLOCK];
+    double re[HS_ALLOCATION_ORDER + 1][BLOCK], im[HS_ALLOCATION_ORDER + 1][BLOCK];
+    double size[HS_ALLOCATION_ORDER + 1][BLOCK], err[HS_ALLOCATION_ORDER + 1][BLOCK];
 } terms_block;
+
+/* An upper bound of |x + iy|: a sum of |x| and |y| in its place would grow by a power of the order. */
+static inline double modulus_upper(double x, double y)
+{
+    double a = fabs(x), b = fabs(y), most = a > b ? a : b, part = (a > b ? b : a) / (most + 1e-307);
+    return most * sqrt(1 + part * part) * (1 + 8 * HS_U);
+}
 
 /* a = sum psi_j x^j/j! over psi_0, x in units of 1/t, and its power p = a^(t-1). */
 typedef struct {
@@ -313,38 +358,42 @@ typedef struct {
     double qr[BLOCK], qi[BLOCK], qe[BLOCK];             /* [x^n] p sum psi_{j+1} x^j/j! */
 } series;
 
-/* Term k of a; scale = t^-k/k!. */
+/* Term k of a; scale = t^-k/k!, within ku: products t k are exact. A complex product, 3u, m2, 2u, and two more. */
 HS_CLONES static void quotient(const psi_block *P, int k, double scale, series *restrict S)
 {
     int i;
     for (i = 0; i < BLOCK; i++) {
         double br = P->re[k][i], bi = P->im[k][i], fr = S->fr[i], fi = S->fi[i];
-        double mod = S->mod[i], e0 = S->e0[i], m2 = mod * mod, size = fabs(br) + fabs(bi);
-        S->a.re[k][i] = (br * fr + bi * fi) / m2 * scale;
-        S->a.im[k][i] = (bi * fr - br * fi) / m2 * scale;
+        double mod = S->mod[i], e0 = S->e0[i], m2 = fr * fr + fi * fi, size = modulus_upper(br, bi);
+        double re = (br * fr + bi * fi) / m2 * scale, im = (bi * fr - br * fi) / m2 * scale;
+        S->a.re[k][i] = re;
+        S->a.im[k][i] = im;
+        S->a.size[k][i] = modulus_upper(re, im);
         S->a.err[k][i] =
-            1e-300 + MORE * scale * ((P->err[k][i] + size * e0 / mod) / (mod - e0) + (3 * k + 14) * HS_U * size / mod);
+            1e-300 + MORE * scale * ((P->err[k][i] + size * e0 / mod) / (mod - e0) + (k + 7) * HS_U * size / mod);
     }
 }
 
-/* Term k of z: the sum of x_j y_{k-j}, or with T that of p by k p_k = sum_j ((T+1) j - k) a_j p_{k-j}. */
+/* Term k of z: the sum of x_j y_{k-j}, or with T that of p by k p_k = sum_j ((T+1) j - k) a_j p_{k-j}. Term j, a complex
+ * product with a factor, 5u, passes at most j additions. */
 HS_CLONES static void product_term(const terms_block *x, const terms_block *y, int k, double T, terms_block *z)
 {
     double sr[BLOCK] = {0}, si[BLOCK] = {0}, se[BLOCK] = {0};
     int i, j;
-    for (j = T > 0 ? 1 : 0; j <= k; j++) {
-        const double f = T > 0 ? (T * j - k + j) / k : 1, f1 = fabs(f);
+    for (j = k; j >= (T > 0); j--) {
+        const double f = T > 0 ? (T * j - k + j) / k : 1, f1 = fabs(f), off = (5 + j) * HS_U;
         for (i = 0; i < BLOCK; i++) {
             double xr = x->re[j][i], xi = x->im[j][i], yr = y->re[k - j][i], yi = y->im[k - j][i];
-            double x1 = fabs(xr) + fabs(xi), y1 = fabs(yr) + fabs(yi), ye = y->err[k - j][i];
+            double x1 = x->size[j][i], y1 = y->size[k - j][i], ye = y->err[k - j][i];
             sr[i] += f * (xr * yr - xi * yi);
             si[i] += f * (xr * yi + xi * yr);
-            se[i] += f1 * (x1 * ye + x->err[j][i] * (y1 + ye) + (8 + k) * HS_U * x1 * y1);
+            se[i] += f1 * (x1 * (ye + off * y1) + x->err[j][i] * (y1 + ye));
         }
     }
     for (i = 0; i < BLOCK; i++) {
         z->re[k][i] = sr[i];
         z->im[k][i] = si[i];
+        z->size[k][i] = modulus_upper(sr[i], si[i]);
         z->err[k][i] = MORE * se[i];
     }
 }
@@ -361,9 +410,9 @@ HS_CLONES static void last_product(const psi_block *P, int n, int k, double scal
 {
     int i;
     for (i = 0; i < BLOCK; i++) {
-        double br = P->re[k + 1][i] * scale, bi = P->im[k + 1][i] * scale, size = fabs(br) + fabs(bi);
-        double be = P->err[k + 1][i] * scale + (3 * k + 3) * HS_U * size;
-        double pr = S->p.re[n - k][i], pi = S->p.im[n - k][i], p1 = fabs(pr) + fabs(pi), pe = S->p.err[n - k][i];
+        double br = P->re[k + 1][i] * scale, bi = P->im[k + 1][i] * scale, size = modulus_upper(br, bi);
+        double be = P->err[k + 1][i] * scale + (k + 2) * HS_U * size;
+        double pr = S->p.re[n - k][i], pi = S->p.im[n - k][i], p1 = S->p.size[n - k][i], pe = S->p.err[n - k][i];
         S->qr[i] += pr * br - pi * bi;
         S->qi[i] += pr * bi + pi * br;
         S->qe[i] += size * pe + be * (p1 + pe) + (8 + n) * HS_U * size * p1;
@@ -378,7 +427,7 @@ static void power_series(const psi_block *P, double t, int n, series *S)
     int64_t T = (int64_t)t - 1;
     int i, k;
     for (i = 0; i < BLOCK; i++) {
-        S->p.re[0][i] = S->a.re[0][i] = 1;
+        S->p.re[0][i] = S->a.re[0][i] = S->p.size[0][i] = S->a.size[0][i] = 1;
         S->p.im[0][i] = S->p.err[0][i] = S->a.im[0][i] = S->a.err[0][i] = 0;
         S->qr[i] = S->qi[i] = S->qe[i] = 0;
     }
@@ -387,7 +436,7 @@ static void power_series(const psi_block *P, double t, int n, series *S)
         quotient(P, k, scale, S);
         if (n <= t) product_term(&S->a, &S->p, k, t - 1, &S->p);
         else
-            for (i = 0; i < BLOCK; i++) S->p.re[k][i] = S->p.im[k][i] = S->p.err[k][i] = 0;
+            for (i = 0; i < BLOCK; i++) S->p.re[k][i] = S->p.im[k][i] = S->p.size[k][i] = S->p.err[k][i] = 0;
     }
     if (n > t) {
         memcpy(&S->square, &S->a, sizeof(S->a));
@@ -445,7 +494,7 @@ static h_value h_at(const psi_block *P, const series *S, int i, double t, int n)
     if (X > -0.75 && X < 1) /* x is known better than 1 + x, which the logarithm does not see */
         o.rel = P->err[n + 2][i] / (mod - e0) + HS_U * (3 * fabs(x) + 2 * x * x + 2 * y * y) / (mod * mod);
     else o.rel = e0 / (mod - e0);
-    o.rel = T * (o.rel + 10 * HS_U * (fabs(o.lr) + fabs(o.li)));
+    o.rel = T * (o.rel + 4 * HS_U * (fabs(o.lr) + fabs(o.li)));
     o.lr *= T;
     o.li *= T;
     size = hypot(S->qr[i], S->qi[i]);
@@ -702,7 +751,7 @@ static int place(hs_allocation *A)
     if (y_max > 0) period = fmin(reach, y_max) + 1.1 * reach;
     A->h = 2 * HS_PI / period;
     A->w0 = log(A->from);
-    A->turn = y_max > 0 ? sqrt(12 / A->lam_hi) : 0;
+    A->turn = y_max > 0 ? sqrt(6 / A->lam_hi) : 0;
     hs_allocation_log_gamma(A->lam_hi, 0, A->w0, &re, &im);
     if ((st = find_ends(A, re - A->depth - 2))) return st;
     A->lines = y_max > 0 ? 1 + (int)ceil(asinh(fmin(y_max, reach) / A->lam_lo) / A->turn) : 1;

@@ -360,9 +360,9 @@ static double smoothing_upper(const hs_mixed *A, double eps, double whole)
 
 static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
 {
-    double c = A->c, unit = A->dy / (2 * HS_PI), sum = 0, der = 0;
+    double c = A->c, unit = A->dy / (2 * HS_PI), sum = 0, low = 0;
     double round = 0, inner = 0, size = 0, pm = 1;
-    double qm = 1, few = 0, slope = 0, err = 0;
+    double qm = 1, few = 0, slope = 0, err = 0, der = 0;
     double off, whole = 3 * HS_U * (fabs(A->K[0]) + fabs(c * eps));
     int64_t n;
     v->log_scale = A->K[0] - c * eps;
@@ -371,17 +371,17 @@ static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
         double co = cos(ph), si = sin(ph);
         double dr = c * (1 + c) - y * y, di = y * (1 + 2 * c), den = dr * dr + di * di, a = mag / sqrt(den);
         double r = A->round[n] + 2 * HS_U * (fabs(A->im[n]) + fabs(eps) * y);
-        sum += mag * (co * dr + si * di) / den;
+        hs_add_kept(mag * (co * dr + si * di) / den, &sum, &low);
         der += mag * (co * (1 + c) + si * y) / ((1 + c) * (1 + c) + y * y);
         size += a;
         round += a * (hs_grown_upper(r) * (1 + hs_grown_upper(A->node[n])) + 24 * HS_U);
         inner += a * hs_grown_upper(A->node[n]);
     }
-    v->value = unit * sum; /* [theory: line.aliasing] */
+    v->value = unit * (sum + low); /* [theory: line.aliasing] */
     v->slope = unit * der;
     v->truncation = A->tail;
     v->inner = unit * inner;
-    v->rounding = unit * (round + (double)(A->last + 8) * HS_U * size);
+    v->rounding = unit * (round + 10 * HS_U * size); /* up to 2^21 nodes [theory: rounding.sums] */
     if (A->near_atoms) hs_laplace_few((const hs_law *)A->laws, eps, v->log_scale, &pm, &qm, &few, &slope, &err);
     mixed_ends(A, eps, pm, qm, whole, v);
     off = smoothing_upper(A, eps, whole);

@@ -52,13 +52,13 @@ static void two_steps(double m, double c, double y, double *re, double *im)
     *im = up * (p * sin(b) + *im * cos(b));
 }
 
-/* A table on lines whose mesh is wider, or whose windows are shorter, by as much as keeps e^-depth, at any of its
+/* F over e^log_f [theory: allocation.scale]. A table on lines whose mesh is wider, or whose windows are shorter, by as much as keeps e^-depth, at any of its
  * tilts. */
 static void values(int meshed)
 {
     double m = log_between(0.2, 2.5), c = between(-3, 4), y_max = between(0, 6) / m, y;
     double re, im, r0, i0;
-    double gr, gi, err;
+    double gr, gi, err, up;
     hs_allocation A;
     int i;
     of(&A, m, 2, c, y_max);
@@ -74,11 +74,12 @@ static void values(int meshed)
     if (coarse_turn(&A, c)) return;
     two_steps(m, c, 0, &r0, &i0);
     term(meshed ? "allocation-mesh" : "allocation-ends", fabs(A.log_f - log(r0)), A.d_f, 1e-13);
+    up = exp(A.log_f);
     for (i = 0; i < 4; i++) {
         y = between(0, y_max);
         two_steps(m, c, y, &re, &im);
         coarse_value(&A, y, &gr, &gi, &err);
-        term(meshed ? "allocation-mesh" : "allocation-ends", hypot(gr - re / r0, gi - im / r0), err, 1e-12);
+        term(meshed ? "allocation-mesh" : "allocation-ends", hypot(gr - re / up, gi - im / up), err, 1e-12);
     }
 }
 
@@ -124,16 +125,22 @@ static void strips(void)
     }
     at -= BLOCK;
     for (j = 0; j <= n + 1; j++) {
-        double re = 0, im = 0, s = exp((double)at * h + w0 - log(t)), scale = exp(0.5 * j * (j - 1) * m * m);
+        long double re = 0, im = 0, s = expl((long double)at * h + w0 - logl(t)), v = (long double)m * m;
+        double scale = exp(0.5 * j * (j - 1) * m * m);
         int64_t k;
         for (k = 0; k < R.count; k++) {
-            double g = (double)(k - R.middle) * R.mesh, X = exp(m * g - 0.5 * m * m), z = s * X, W;
-            if (z * R.co > 600) break;
-            W = R.mesh * PEAK * exp(j * (m * g - 0.5 * m * m) - 0.5 * (g * g - R.tau * R.tau) - z * R.co);
-            re += W * cos(R.tau * (g - j * m) - z * R.si);
-            im += W * sin(R.tau * (g - j * m) - z * R.si);
+            long double move = (long double)(k - R.middle) * (long double)R.b * h / (long double)R.a, g = move / m;
+            long double z = s * expl(move - 0.5L * v), turn = th - (long double)m * R.tau, W, ph;
+            if (z * cosl(turn) > 600) break;
+            W = (long double)R.b * h / (long double)R.a / m * PEAK;
+            W *= expl(j * (move - 0.5L * v) - 0.5L * (g * g - (long double)R.tau * R.tau) - z * cosl(turn));
+            ph = R.tau * (g - j * (long double)m) - z * sinl(turn);
+            re += W * cosl(ph);
+            im += W * sinl(ph);
         }
-        term("allocation-strips", hypot(re - P.re[j][0], im - P.im[j][0]) / scale, P.err[j][0] / scale, 1e-17);
+        re -= P.re[j][0];
+        im -= P.im[j][0];
+        term("allocation-strips", hypot((double)re, (double)im) / scale, P.err[j][0] / scale, 3e-18);
     }
 }
 

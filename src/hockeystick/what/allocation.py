@@ -345,13 +345,13 @@ class _Side:
 
 
 def _line(m: float, t: int, c: float, y: np.ndarray):
-    """(log F(-c), bound of its error, rows of F(-c-iy)/F(-c)), or None: csrc/law/allocation.c."""
+    """(log F(-c), bound of its error, rows of F(-c-iy) over e to the first), or None: csrc/law/allocation.c."""
     return lend_tables((m, t), _core.allocation_work(), _core.allocation_line, m, t, c, y)
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """F on Re z = -c (above: Re z = c) at y = n dy: parts over F(-c) and errors; log F(-c); beyond: (r, log F at r)."""
+    """F on Re z = -c (above: Re z = c) at y = n dy: parts and errors over e^log_f; beyond: (r, log F at r)."""
 
     c: float
     above: bool
@@ -389,7 +389,7 @@ class _Line:
         if found is None:
             return None
         cut = math.exp(-0.5 * (y[-1] * m) ** 2 / t) * (1 + t / (m * m * y[-1] * dy))  # sum over n' > n of |F|
-        return cls(c, above, period, y, found[2], found[0], best[1:], cut * (1 + 1e-9) + math.expm1(found[1]))
+        return cls(c, above, period, y, found[2], found[0], best[1:], cut * (1 + 1e-9) * math.exp(found[1]))
 
     def tails(self, s: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """Pr[L <= s] (above: Pr[L > s]) under P, and under Q, each with a bound of its error."""
@@ -408,7 +408,7 @@ class _Line:
                 total = scale * one
                 moved = np.abs(s) * float((sized * self.y).sum()) * 4 * U
                 rounding = float((size * (err + (100 + len(self.y)) * U)).sum()) + moved
-                cut = self.cut * (2 / self.period / c + float(sized.sum()))
+                cut = self.cut * 2 / self.period / c
                 error = scale * (rounding + cut) + np.abs(total) * U * (40 + 6 * np.abs(c * s) + 6 * abs(self.log_f))
                 error += math.exp(-c * self.period) / -math.expm1(-c * self.period)
                 far = np.exp(self.beyond[1] + sign * r * s - (r - c) * self.period)
