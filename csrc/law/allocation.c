@@ -445,9 +445,9 @@ void hs_allocation_nodes(const hs_law *w, double dy, int64_t n0, int count, doub
     }
 }
 
-/* out: log F(-c), a bound of its error, then rows of n: re, im of F(-c-iy) over e to the first at frequencies y, bounds of their
- * errors; n = 0: no rows. work: hs_allocation_work() doubles, zeros at first, then what a call with the same m and t
- * left. */
+/* out: log F(-c), a bound of its error, then rows of n: re, im of F(-c-iy) over e to the first at frequencies y,
+ * bounds of their errors; n = 0: no rows. work: hs_allocation_work() doubles, zeros at first, then what a call with
+ * the same m and t left. */
 int hs_allocation_line(double m, double t, double c, int64_t n, const double *y, double *work, double *out)
 {
     layout o = parts(work);

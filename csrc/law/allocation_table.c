@@ -89,10 +89,10 @@ typedef struct {
 } normal_rule;
 
 /* The weights at node g of all orders: H n(g - i tau) X^j, their parts, moduli and errors, in long double, whose unit
- * is LONG: mg is within it 1.5 times, g 2 and g^2 - tau^2 6 times, the phase of n 3 times, X within (3|mg| + 2v) LONG and
- * 2 more, and each order adds a complex product; one rounding to double. Then a complex product with E, 3u, the additions
- * of sums that begin anew every HS_NODES_SUM nodes, one less, and 1.5u of these sums' sum, which keeps what additions
- * lose; errors of the parts make up no more of the modulus than of each part [theory: rounding.sums]. */
+ * is LONG: mg is within it 1.5 times, g 2 and g^2 - tau^2 6 times, the phase of n 3 times, X within (3|mg| + 2v) LONG
+ * and 2 more, and each order adds a complex product; one rounding to double. Then a complex product with E, 3u, the
+ * additions of sums that begin anew every HS_NODES_SUM nodes, one less, and 1.5u of these sums' sum, which keeps what
+ * additions lose; errors of the parts make up no more of the modulus than of each part [theory: rounding.sums]. */
 static void weigh_node(const normal_rule *R, double m, int n, int64_t k)
 {
     const long double step = (long double)R->b * R->h / (long double)R->a, move = (long double)(k - R->middle) * step;
@@ -123,6 +123,17 @@ static double keep_bits(double x)
     return ldexp(floor(ldexp(part, 28)), e - 28);
 }
 
+/* Whole numbers a and b whose ratio comes close to that of the meshes m H and h from below. */
+static void meshes_place(normal_rule *R, double m, double h, double ratio)
+{
+    R->h = h;
+    R->a = ratio >= 3 ? 1 : (int64_t)ceil((ratio > 0.2 ? 3 : 1) / ratio);
+    R->b = (int64_t)floor(ratio * (double)R->a);
+    R->e = keep_bits(h / (double)R->a);
+    R->e_low = (double)((long double)h / (long double)R->a - R->e);
+    R->mesh = (double)R->b * (h / (double)R->a) / m;
+}
+
 /* On Im g = -tau the phase of sX is th - m tau, and strips of half width d keep it within pi/2. Order j has the
  * weight H n(g) X^j. deep: nats that psi falls below its value at 0; h: the mesh in w. */
 static int normal_place(const hs_allocation *A, double th, double deep, double h, normal_rule *R)
@@ -137,14 +148,9 @@ static int normal_place(const hs_allocation *A, double th, double deep, double h
     b = tau + d;
     if (!(d > 1e-4 && cos(th - m * tau) > 1e-3)) return HS_NO_PATH;
     R->tau = tau;
-    R->h = h;
     ratio = m * 2 * HS_PI * d / (want + 0.5 * b * b) / h; /* of the meshes, which a and b come close to from below */
     if (!(ratio > 1e-4 && ratio < 1e9)) return HS_TOO_MANY_NODES;
-    R->a = ratio >= 3 ? 1 : (int64_t)ceil((ratio > 0.2 ? 3 : 1) / ratio);
-    R->b = (int64_t)floor(ratio * (double)R->a);
-    R->e = keep_bits(h / (double)R->a);
-    R->e_low = (double)((long double)h / (long double)R->a - R->e);
-    R->mesh = (double)R->b * (h / (double)R->a) / m;
+    meshes_place(R, m, h, ratio);
     R->alias = 2 * exp(0.5 * b * b) / expm1(2 * HS_PI * d / R->mesh * (1 - 1e-12));
     R->edge = cos(fabs(th - m * tau) + m * d) * (1 - 1e-12);
     R->co = (double)cosl(th - (long double)m * tau);
@@ -182,15 +188,16 @@ static int strips_place(normal_rule *R, int n, int64_t lanes)
     return HS_TOO_MANY_NODES;
 }
 
-/* E at log |z| = w + N e, for N = first, first + step, ..; off: relative error of z where N = 0, with that of the phase
- * and of what the parts of sX are. e has two parts, of which the first times N is exact below 2^25; what the sum with
- * w loses is at most 2^-44 and enters by 1 + it. E below e^-most stands for less, within itself.
- * The exponential is within 2u, 1 + c and a product 2u more, what cis is off by apart; E - 1 within 6u|m1|, 5u|c| in its
- * real part and 3u|s| in its imaginary one, together at most 4u min(b, 3). */
+/* E at log |z| = w + N e, for N = first, first + step, ..; off: relative error of z where N = 0, with that of the
+ * phase and of what the parts of sX are. e has two parts, of which the first times N is exact below 2^25; what the sum
+ * with w loses is at most 2^-44 and enters by 1 + it. E below e^-most stands for less, within itself. The exponential
+ * is within 2u, 1 + c and a product 2u more, what cis is off by apart; E - 1 within 6u|m1|, 5u|c| in its real part and
+ * 3u|s| in its imaginary one, together at most 4u min(b, 3). */
 HS_CLONES static void exponentials(const normal_rule *R, double w, double off, int64_t first, int64_t step,
                                    int64_t count, double *restrict o)
 {
-    const double co = R->co, si = R->si, e = R->e, e_low = R->e_low, w_low = R->w_low, most = R->most;
+    const double co = R->co, si = R->si, most = R->most;
+    const double e = R->e, e_low = R->e_low, w_low = R->w_low;
     const int64_t size = R->size;
     int64_t i;
     for (i = 0; i < count; i++) {
@@ -216,8 +223,9 @@ HS_CLONES static void exponentials(const normal_rule *R, double w, double off, i
     }
 }
 
-/* The strip whose first node is x_first. w: log |z| at x = 0, g = 0, with w_low within w_off of itself. An exponential is within 2u
- * of itself, times 1 + low 2u more, what low is off by less than u; the parts of the phase and products within u. */
+/* The strip whose first node is x_first. w: log |z| at x = 0, g = 0, with w_low within w_off of itself. An exponential
+ * is within 2u of itself, times 1 + low 2u more, what low is off by less than u; the parts of the phase and products
+ * within u. */
 static void fill_strip(const normal_rule *R, double w, double w_off, int64_t first)
 {
     double off = HS_U * 7 + w_off;
@@ -243,8 +251,8 @@ static inline void next_node(const normal_rule *R, int64_t left, place_of_node *
     }
 }
 
-/* Order j at BLOCK nodes: W E, and its error, of the nodes of g from p up to `end`; the last row for psi_0 - 1. E points
- * at the block's first node. */
+/* Order j at BLOCK nodes: W E, and its error, of the nodes of g from p up to `end`; the last row for psi_0 - 1. E
+ * points at the block's first node. */
 HS_CLONES static void order_sums(const normal_rule *R, const double *W, const double *E, int less, place_of_node p,
                                  int64_t end, int j, psi_block *restrict out)
 {
@@ -374,8 +382,8 @@ HS_CLONES static void quotient(const psi_block *P, int k, double scale, series *
     }
 }
 
-/* Term k of z: the sum of x_j y_{k-j}, or with T that of p by k p_k = sum_j ((T+1) j - k) a_j p_{k-j}. Term j, a complex
- * product with a factor, 5u, passes at most j additions. */
+/* Term k of z: the sum of x_j y_{k-j}, or with T that of p by k p_k = sum_j ((T+1) j - k) a_j p_{k-j}. Term j, a
+ * complex product with a factor, 5u, passes at most j additions. */
 HS_CLONES static void product_term(const terms_block *x, const terms_block *y, int k, double T, terms_block *z)
 {
     double sr[BLOCK] = {0}, si[BLOCK] = {0}, se[BLOCK] = {0};

@@ -361,21 +361,21 @@ static double smoothing_upper(const hs_mixed *A, double eps, double whole)
 static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
 {
     double c = A->c, unit = A->dy / (2 * HS_PI), sum = 0, low = 0;
-    double round = 0, inner = 0, size = 0, pm = 1;
-    double qm = 1, few = 0, slope = 0, err = 0, der = 0;
-    double off, whole = 3 * HS_U * (fabs(A->K[0]) + fabs(c * eps));
+    double round = 0, inner = 0, size = 0, der = 0;
+    double pm = 1, qm = 1, few = 0, slope = 0;
+    double err = 0, off, whole = 3 * HS_U * (fabs(A->K[0]) + fabs(c * eps));
     int64_t n;
     v->log_scale = A->K[0] - c * eps;
     for (n = 0; n <= A->last; n++) {
         double y = (double)n * A->dy, ph = A->im[n] - eps * y, mag = A->re[n] * (n ? 2 : 1);
         double co = cos(ph), si = sin(ph);
         double dr = c * (1 + c) - y * y, di = y * (1 + 2 * c), den = dr * dr + di * di, a = mag / sqrt(den);
-        double r = A->round[n] + 2 * HS_U * (fabs(A->im[n]) + fabs(eps) * y);
+        double r = A->round[n] + 2 * HS_U * (fabs(A->im[n]) + fabs(eps) * y), node = hs_grown_upper(A->node[n]);
         hs_add_kept(mag * (co * dr + si * di) / den, &sum, &low);
         der += mag * (co * (1 + c) + si * y) / ((1 + c) * (1 + c) + y * y);
         size += a;
-        round += a * (hs_grown_upper(r) * (1 + hs_grown_upper(A->node[n])) + 24 * HS_U);
-        inner += a * hs_grown_upper(A->node[n]);
+        round += a * (hs_grown_upper(r) * (1 + node) + 24 * HS_U);
+        inner += a * node;
     }
     v->value = unit * (sum + low); /* [theory: line.aliasing] */
     v->slope = unit * der;

@@ -52,8 +52,8 @@ static void two_steps(double m, double c, double y, double *re, double *im)
     *im = up * (p * sin(b) + *im * cos(b));
 }
 
-/* F over e^log_f [theory: allocation.scale]. A table on lines whose mesh is wider, or whose windows are shorter, by as much as keeps e^-depth, at any of its
- * tilts. */
+/* F over e^log_f [theory: allocation.scale]. A table on lines whose mesh is wider, or whose windows are shorter, by as
+ * much as keeps e^-depth, at any of its tilts. */
 static void values(int meshed)
 {
     double m = log_between(0.2, 2.5), c = between(-3, 4), y_max = between(0, 6) / m, y;
