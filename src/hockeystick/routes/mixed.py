@@ -28,8 +28,8 @@ MORE_NODES = 1 << 17
 """The same where a width is asked for."""
 
 ENOUGH = 1e-9
-"""Relative width that is enough of one distinct step, whose line is short, where none is asked for; of several, SHARP
-is."""
+"""Relative width that is enough of one distinct step whose line is short, where none is asked for; of several, and of
+Laplace noise, whose tails fall with a power of the frequency, SHARP is."""
 
 WIDE = 1e-7
 """Relative width from which a lower line is tried."""
@@ -146,7 +146,7 @@ def root(steps, log_delta: float, rtol: float = contour.RTOL, enough: float | No
 
 
 def _answer(function, steps, at: float, rtol: float, enough: float | None, lines: Lines | None = None):
-    """The first attempt that reaches rtol, or a relative width of `enough` (None: ENOUGH), with ever more quadrature
+    """The first attempt that reaches rtol, or a relative width of `enough` (None: `fine`), with ever more quadrature
     panels, then nodes, as long as these may be what falls short; else the narrowest, or None. What falls short is told
     by truncation, quadrature, and rounding, which quadrature enters; the points of a mixture bound its far frequencies,
     and with them truncation, too."""
@@ -191,7 +191,8 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None, lines
 
 def fine(steps) -> float:
     """The relative width that will do where none is asked for."""
-    return ENOUGH if len(steps) == 1 else SHARP
+    short = len(steps) == 1 and not isinstance(steps[0], LaplaceStep)
+    return ENOUGH if short else SHARP
 
 
 def _nodes_enough(nodes: int, over: float, most: int) -> tuple[int, ...]:
