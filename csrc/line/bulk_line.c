@@ -37,18 +37,19 @@
 #define LAYERS 24  /* of the jumps below eps */
 #define SIDES 6    /* tilts of Chernoff's bound of the bulk there */
 #define PLACES 8
-#define PARTS 8         /* lines, the first without a jump */
-#define MOST_VALUES 3e8 /* of inner at outer nodes, all lines that are tried */
-#define ONE_LINE 6e7    /* the same of one line without jumps apart */
-#define NEAR 5.0        /* deviations of the bulk that the cell about eps spans to either side */
-#define ENOUGH 1e-8     /* relative width of delta from which no jumps are taken apart */
-#define SMALL 7.0       /* the same of a part whose line fails */
-#define JUMPS_ROOM 1e7  /* inner at outer nodes with the jumps of a one-sided step apart: more hardly ever help */
-#define JUMPS_WON 0.1   /* of the width without jumps apart at the eps before: narrower ones are taken without a line */
-#define LONG_LINE 1500  /* outer nodes from which jumps are taken apart before a line is visited */
-#define COUNTED 0.5     /* sensitivity/sigma from which jumps are counted */
-#define PAIRS 18.0      /* the same of two jumps */
-#define MARGIN 23.0     /* nats below delta that jumps beyond a cut may weigh */
+#define PARTS 8           /* lines, the first without a jump */
+#define MOST_VALUES 3e8   /* of inner at outer nodes, all lines that are tried */
+#define ONE_LINE 6e7      /* the same of one line without jumps apart */
+#define NEAR 5.0          /* deviations of the bulk that the cell about eps spans to either side */
+#define ENOUGH 1e-8       /* relative width of delta from which no jumps are taken apart */
+#define SMALL 7.0         /* the same of a part whose line fails */
+#define JUMPS_ENOUGH 1e-7 /* the same where jumps come first, beside which a line costs as much again */
+#define JUMPS_ROOM 1e7    /* inner at outer nodes with the jumps of a one-sided step apart: more hardly ever help */
+#define JUMPS_WON 0.1  /* of the width without jumps apart at the eps before: narrower ones are taken without a line */
+#define LONG_LINE 1500 /* outer nodes from which jumps are taken apart before a line is visited */
+#define COUNTED 0.5    /* sensitivity/sigma from which jumps are counted */
+#define PAIRS 18.0     /* the same of two jumps */
+#define MARGIN 23.0    /* nats below delta that jumps beyond a cut may weigh */
 
 typedef struct {
     hs_bulk J, G;  /* G: panels of the cell of losses in which one step jumps */
@@ -815,7 +816,7 @@ static int best_line(bulk_line *A, double eps, double log_delta)
     int unknown = !(log_delta < 0), first = A->by_jumps > 0 || !one_sided(&A->J.pair);
     hs_value v;
     end_branches(&A->J, eps);
-    if (first && (jumps = jump_lines(A, eps, log_delta, HUGE_VAL)) < fmax(ENOUGH, JUMPS_WON * A->straight))
+    if (first && (jumps = jump_lines(A, eps, log_delta, HUGE_VAL)) < fmax(JUMPS_ENOUGH, JUMPS_WON * A->straight))
         return HS_OK;
     cut = best_cut_of(A, eps);
     chosen = line_from(A, eps, cut, first || A->by_jumps ? HS_BULK_NODES : LONG_LINE);

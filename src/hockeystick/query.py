@@ -43,6 +43,8 @@ SHARED = 8
 """Points of one call from which they share contours or convolutions."""
 GOOD_ENOUGH = 1e-3
 """Relative width above which `auto` looks for a narrower interval than a route's."""
+NO_LONGER = 1e-5
+"""Relative width from which lines are not asked that are longer than those asked before rare jumps."""
 NEGLIGIBLE = math.log(1e-285)
 """An upper end of delta below it leaves nothing for a finer grid: products of two masses underflow."""
 
@@ -426,7 +428,9 @@ class _Settings(Question):
                 continue
             self.known = found
             found, before = meet(found, self._ask(name, what, add, at), self.run), name
-            goal = self.sharp if name == "contour" or (name == "jumps" and self.nodes < MOST_NODES) else wanted
+            goal = self.sharp if name == "contour" else wanted
+            if name == "jumps" and self.nodes < MOST_NODES and self.rtol is None:
+                goal = NO_LONGER
             if found and (found.width <= goal or found.upper == math.inf):  # a jump to infinity: no route knows more
                 break
         if found is None and what == "point" and at > EPS_FAR and self.rtol is None:

@@ -269,8 +269,10 @@ def _narrowest(found):
 
 
 def _long_lines(line, steps, add, at, rtol, n_threads, work, found, nodes):
-    """`found` and the lines of at most so many nodes by looser and looser goals, until one is as good as its goal."""
-    for goal in (*((rtol,) if steps.shift.size <= HYPERBOLA_STEPS else ()), *(x for x in LOOSER if x > rtol)):
+    """`found` and the lines of at most so many nodes by looser and looser goals, until one is as good as its goal; one
+    line where longer ones are asked later."""
+    goals = (*((rtol,) if steps.shift.size <= HYPERBOLA_STEPS else ()), *(x for x in LOOSER if x > rtol))
+    for goal in goals if nodes == MOST_NODES else goals[:1]:
         if found and min(answer.width for answer in found) <= max(goal, ROUGH):
             break
         answer = line(*steps, add, at, goal, margin(goal), n_threads, work, nodes)
