@@ -32,6 +32,14 @@ def test_moments_are_those_of_the_transform(m, t):
     assert float(np.median(error)) < 1e-9
 
 
+def test_logs_of_normal_tails():
+    """Upper bounds everywhere, and near from 3 deviations on."""
+    x = np.concatenate([np.linspace(-40, 40, 401), [0.5, 0.5 + 1e-15, 300.0, 1e4]])
+    for found, at in zip(allocation_density._log_tails(x), x, strict=True):
+        true = float(mp.log(mp.erfc(mp.mpf(at) / mp.sqrt(2)) / 2))
+        assert true <= found <= 0 and (at < 3 or found < true + 0.12)
+
+
 def test_the_density_of_two_terms_is_their_convolution():
     """The line, its aliases, ends and cut for t = 2 [theory: allocation.line, allocation.cut]."""
     m = 0.1

@@ -99,6 +99,12 @@ def _log_tail(x: float) -> float:
     return math.log(_tail(x) * (1 + 1e-9)) if x < 30 else -0.5 * x * x - math.log(2.5 * x)
 
 
+def _log_tails(x: np.ndarray) -> np.ndarray:
+    """Logs of upper bounds of Pr[g > x], of x within 16u of themselves: the density over x, from 1/2 on."""
+    y = np.maximum(x * DOWN, 0.5)
+    return np.where(x > 0.5, -0.5 * y * y - np.log(2.5 * y), 0.0)
+
+
 def _sum(x: np.ndarray) -> float:
     """Rounded once."""
     return math.fsum(x.tolist())
@@ -480,10 +486,10 @@ class _Law:
         e^-depth for those far out; that of one large term, or of a small mean [theory: allocation.tail]."""
         m, t, x = self.m, self.t, self.t * np.expm1(at)
         if above:
-            den = np.array([_log_tail(y / m + 0.5 * m) for y in at.tolist()]) + math.log(t)
-            num = np.logaddexp(den, [_log_tail(y / m - 0.5 * m) for y in at.tolist()])
+            den = _log_tails(at / m + 0.5 * m) + math.log(t)
+            num = np.logaddexp(den, _log_tails(at / m - 0.5 * m))
         else:
-            den = np.array([_log_tail((-y / m - 0.5 * m) * math.sqrt(t)) for y in at.tolist()])
+            den = _log_tails((-at / m - 0.5 * m) * math.sqrt(t))
             num = den + np.minimum(at, 0.0)
         num, den = np.minimum(num, 0.0), np.minimum(den, 0.0)
         jumps = next((self.jumps for line in lines if self.beyond_cut(line)), None) if above else None
