@@ -61,11 +61,18 @@ typedef struct {
 
 /* fit.c: a rule of few shifts stands for many steps of one sampling rate q. Error of sum k log M(a; m): within a group
  * the least over its rows of weight D/(1 - D), D = factor kappa |M(A; m) - 1|; see the head of the file. q = 1: weight
- * |z (1+z)|/2. count > 0: steps of small shifts, see orders.c. */
+ * |z (1+z)|/2. count > 0: steps of small shifts, see orders.c, whose orders below `least` are meant where that is
+ * positive. turn > 0: a rule over rates, q the largest modulus of
+ * those on an ellipse, least their smallest real part, turn the largest angle of 1 + U. A group is good for what `of`
+ * says: for all, for nodes and tilts alone, for the tail alone; HS_FIT_LOSS is no group but says by how much the tail
+ * is less for rates above those of its rows. */
 typedef struct {
     double group, q, m;
     double factor, weight, count;
+    double turn, least, of;
 } hs_fit;
+
+enum { HS_FIT_ALL = 0, HS_FIT_NODES = 1, HS_FIT_TAIL = 2, HS_FIT_LOSS = 3 };
 
 enum { HS_FITS_MAX = 4096 };
 
@@ -93,6 +100,7 @@ typedef struct {
     const hs_pair *pair; /* of each step: one with branches > 0, turned to the direction, replaces (m, q) */
     int ruled, n_fits;   /* the last `ruled` steps are rules; n_fits rows of what they are off by */
     int light;           /* so many of the last are left out of the tail, all of fits with count > 0 among them */
+    int apart;           /* whether the rows of rules that the tail counts on are in no other sum */
     const hs_fit *fits;
     int n_outline, light_outline; /* steps that stand for all where a line is placed, the last of them light; 0: none */
     const double *outline;        /* their m, then their q, then their k */
@@ -159,6 +167,12 @@ enum { HS_STEP_MOMENTS = 16, HS_STEP_BOXES = 328, HS_STEP_LOWEST = -30 };
 int hs_step_moments_add(int64_t n, const double *m, const int64_t *k, int sign, uint64_t *sums);
 int hs_step_moments_join(int sign, const uint64_t *others, uint64_t *sums);
 int hs_step_moments_read(const uint64_t *sums, double *moments);
+
+/* rate_moments.c: sums[nx][ny] of k T_i(x) T_j(y) over n steps, |x|, |y| <= 1, and behind them as many doubles that are
+ * the rest of each. nx, ny at most HS_RATE_DEGREES. */
+enum { HS_RATE_DEGREES = 128 };
+int hs_rate_moments(int64_t n, const long double *x, const long double *y, const double *k, int nx, int ny,
+                    double *sums);
 
 /* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the
  * first block; rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE

@@ -222,6 +222,7 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
         double m = C->run.m[j], q = C->run.q[j], k = C->run.k[j];
         double term = 0, err = 0;
         if (hs_stopped(C->poll, 1e4)) return HS_INTERRUPTED;
+        if (hs_is_apart(C, j)) continue;
         if (hs_is_pair(C, j)) {
             double o[8];
             st = hs_two_transform(&C->run.pair[j], t, 0, 20 + log(k), work, n_work, o);
@@ -239,10 +240,10 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
             continue;
         }
         K += k * term;
-        slack += k * err + 2 * HS_U * fabs(k * term);
-        if (hs_is_ruled(C, j)) excess += k * hs_excess(term, err);
+        slack += fabs(k) * err + (2 + (double)C->run.b) * HS_U * fabs(k * term);
+        if (hs_is_ruled(C, j)) excess += fmax(k, 0) * hs_excess(term, err);
     }
-    K += slack + (double)C->run.b * HS_U * fabs(K) + hs_payoff(t) + hs_fit_upper(C, t, excess, work);
+    K += slack * (1 + 1e-9) + hs_payoff(t) + hs_fit_upper(C, t, excess, work);
     K += 8 * HS_U * (fabs(K) + fabs(value) * (1 + t));
     C->t = t;
     *upper = have_eps ? K - value * t : hs_up((K - value) / t);

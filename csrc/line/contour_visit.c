@@ -52,7 +52,7 @@ HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, int
 {
     double *restrict re = S->re, *restrict im = S->im, *restrict round = S->round, *restrict node = S->node;
     const double *restrict zr = S->zr, *restrict zi = S->zi;
-    double sign = mirrored ? -k : k, dy = C->dy, joins = 4 + hs_joins(C);
+    double sign = mirrored ? -k : k, times = fabs(k), dy = C->dy, joins = 4 + hs_joins(C);
     int n, count = (int)to;
     HS_SEPARATE
     for (n = (int)from; n < count; n++) {
@@ -70,10 +70,10 @@ HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, int
         off = dz * (1 + 0.5 * qz) * root;
         off = off < top ? off : top;
         off = dz < 0.5 ? dz * (1 + 2 * dz) : off;
-        off = k * (off + 12 * HS_U * size) + joins * HS_U * k * (fabs(lr) + fabs(li));
+        off = times * (off + 12 * HS_U * size) + joins * HS_U * times * (fabs(lr) + fabs(li));
         moved = qz * (1 + 0.5 * dz) * root; /* |prod (1+d) - 1| <= prod (1+|d|) - 1 */
-        moved = k * (moved < quad_top ? moved : quad_top);
-        real = dz + qz < 0.25 ? 1.6 * k * qz * (dz + qz) : HUGE_VAL;
+        moved = times * (moved < quad_top ? moved : quad_top);
+        real = dz + qz < 0.25 ? 1.6 * times * qz * (dz + qz) : HUGE_VAL;
         moved += ruled ? real : 0;
         round[n] += fits != 0 ? off : HUGE_VAL;
         node[n] += fits != 0 ? moved : HUGE_VAL;
@@ -146,8 +146,8 @@ static int subsampled_aliases(const hs_contour *C, double m, double q, double k,
         double s = i == 1 ? C->s_right : C->s_left, log_m, err;
         if ((st = hs_log_m_nats_upper(m, q, C->run.add ? -s : 1 + s, 7 + log(C->ktot), work, &log_m, &err))) return st;
         S->K[i] += k * log_m;
-        S->err[i] += k * err + HS_U * (2 + hs_joins(C)) * fabs(k * log_m);
-        if (ruled) S->excess[i] += k * hs_excess(log_m, err);
+        S->err[i] += fabs(k) * err + HS_U * (2 + hs_joins(C)) * fabs(k * log_m);
+        if (ruled) S->excess[i] += fmax(k, 0) * hs_excess(log_m, err);
     }
     return HS_OK;
 }
@@ -209,7 +209,7 @@ typedef struct {
     double level;     /* error of phi on the neighbourhood of the real line: ends and y = 0 */
     double rest;      /* level and what the trimmed weights leave out */
     double quad;      /* error of phi at the nodes visited, but for rounding */
-    int ruled, light;
+    int ruled, light, apart;
 } gridded;
 
 /* The nodes of a step on its grid of the real line: an error bound for all or, where that is not small beside the
@@ -220,7 +220,7 @@ static void plain_nodes(const hs_contour *C, gridded *V, hs_sums *S)
     int64_t mid;
     V->quad = hs_grid_quadrature_upper(&V->G, V->I.a, C->y_grid) + V->rest;
     mid = (int64_t)fmin((double)C->N + 1, floor(half / C->dy));
-    if ((V->k + C->more) * V->quad < exp(-C->nats)) mid = 0; /* so many more steps may be like this one */
+    if ((fabs(V->k) + C->more) * V->quad < exp(-C->nats)) mid = 0; /* so many more steps may be like this one */
     hs_grid_nodes(&V->G, C->dy, C->N, S->zr, S->zi);
     if (mid) {
         near = hs_grid_quadrature_upper(&V->G, V->I.a, half) + V->rest;
@@ -287,11 +287,16 @@ static int visit_subsampled(const hs_contour *C, double m, double q, gridded *V,
     hs_two_shift P;
     double slope, k = V->k;
     int st, ruled = V->ruled;
-    if ((st = subsampled_aliases(C, m, q, k, ruled, S, work))) return st;
+    if (!V->apart && (st = subsampled_aliases(C, m, q, k, ruled, S, work))) return st;
     if ((st = lay_grid(C, m, q, V, work))) return st;
+    if (V->apart) {
+        V->quad = hs_grid_quadrature_upper(&V->G, V->I.a, C->y_grid) + V->rest;
+        subsampled_tail(C, V, S);
+        return HS_OK;
+    }
     S->K[0] += k * V->mo.log_m;
-    S->err[0] += k * V->mo.err + HS_U * (2 + hs_joins(C)) * fabs(k * V->mo.log_m);
-    S->inner[0] += 1.1 * k * V->out;
+    S->err[0] += fabs(k) * V->mo.err + HS_U * (2 + hs_joins(C)) * fabs(k * V->mo.log_m);
+    S->inner[0] += 1.1 * fabs(k) * V->out;
     if (V->I.shifted) {
         if ((st = hs_grid_shift_build(&V->G, V->I.a, V->mo.log_m, V->mo.err, 1.1 * V->out, V->I.R, &P))) return st;
         slope = hs_two_shift_nodes(&P, C->dy, C->N, V->G.er, S->zr, S->zi);
@@ -501,7 +506,8 @@ static int visit_chunk(const hs_contour *C, int chunk, double *sums, double *own
         else if (hs_is_pair(C, j)) st = visit_pair(C, &C->run.pair[j], C->run.k[j], s, own);
         else if (C->run.q[j] == 1) visit_gaussian(C, C->run.m[j], C->run.k[j], s);
         else {
-            gridded V = {.k = C->run.k[j], .ruled = hs_is_ruled(C, j), .light = hs_is_light(C, j)};
+            gridded V = {
+                .k = C->run.k[j], .ruled = hs_is_ruled(C, j), .light = hs_is_light(C, j), .apart = hs_is_apart(C, j)};
             st = visit_subsampled(C, C->run.m[j], C->run.q[j], &V, s, own);
         }
     }
@@ -556,5 +562,6 @@ double hs_contour_log_tail_upper(const hs_contour *C, const hs_sums *S)
             }
             best = fmax(best, least);
         }
+    if (C->run.apart) best *= S->share; /* [theory: compression.rates-tail] */
     return -best + HS_SUMS * fabs(best) - log(HS_PI * Y) + log1p(C->dy / Y) + 1e-9; /* [theory: line.truncation] */
 }

@@ -26,21 +26,37 @@
 
 #define SLACK (1 + 1e-13)
 
-/* F |M(A; m) - 1| at most, at real A; HUGE_VAL where a grid does not carry A. For 0 < A < 1 by Taylor's remainder
- * [theory: compression.between]. */
-static double off_one(const hs_fit *f, double A, double *work)
+/* |M(A; m) - 1| at most, at real A and the rate q; HUGE_VAL where a grid does not carry A. For 0 < A < 1 by Taylor's
+ * remainder [theory: compression.between]. */
+static double off_rate(const hs_fit *f, double q, double A, double *work)
 {
-    double x = 0.5 * A * (1 - A) * pow(1 - f->q, A - 2) * f->q * f->q * expm1(f->m * f->m), log_m, err;
+    double x = 0.5 * A * (1 - A) * pow(1 - f->q, A - 2) * q * q * expm1(f->m * f->m), log_m, err;
     if (A == 0 || A == 1) return 0;
     if (!(A > 0 && A < 1)) {
-        if (hs_log_m_upper(f->m, f->q, A, 1, work, &log_m, &err)) return HUGE_VAL;
+        if (hs_log_m_upper(f->m, q, A, 1, work, &log_m, &err)) return HUGE_VAL;
         x = expm1(log_m + err); /* [theory: compression.strip] */
     }
-    return x >= 0 && x < 1e300 ? f->factor * x * SLACK : HUGE_VAL;
+    return x >= 0 && x < 1e300 ? x * SLACK : HUGE_VAL;
 }
 
-/* The sum over groups of the least over their rows of weight by `each` at D = kappa X_row; turn = |z (1+z)|. */
-static double over_groups(const hs_fit *fits, int n, const double *X, double kappa, double turn,
+/* F |M - 1| at most, over complex shifts [theory: compression.strip] or complex rates [theory: compression.rates]. */
+static double off_one(const hs_fit *f, double A, double *work)
+{
+    double x = off_rate(f, f->q, A, work), more = f->q / f->least;
+    if (f->turn > 0 && A >= 2) x += 0.5 * A * (A - 1) * f->q * f->q * expm1(f->m * f->m) * SLACK;
+    else if (f->turn > 0) x += more * more * SLACK * off_rate(f, f->least, A, work);
+    return x < 1e300 ? f->factor * x * SLACK : HUGE_VAL;
+}
+
+/* Whether a group is left out of a sum, for the tail or for the others: its rows are rules for something else. */
+static int is_of_others(const hs_fit *f, int tail)
+{ return f->count > 0 || f->of == HS_FIT_LOSS || f->of == (tail ? HS_FIT_NODES : HS_FIT_TAIL); }
+
+static double of_square(const hs_fit *f, double D);
+
+/* The sum over groups of the least over their rows of weight by `each` at the frequency y and D = kappa X_row e^{y turn};
+ * unit = |z (1+z)|. */
+static double over_groups(const hs_fit *fits, int n, const double *X, double kappa, double unit, double y,
                           double (*each)(const hs_fit *f, double D))
 {
     double sum = 0, best = HUGE_VAL;
@@ -48,8 +64,9 @@ static double over_groups(const hs_fit *fits, int n, const double *X, double kap
     for (i = 0; i < n; i++) {
         const hs_fit *f = &fits[i];
         double D = kappa * X[i];
-        if (f->count > 0) continue;
-        if (f->q == 1) best = 0.5 * turn * f->weight;
+        if (is_of_others(f, each == of_square)) continue;
+        if (f->turn > 0 && y > 0) D = D > 0 ? D * exp(f->turn * y) * SLACK : D; /* [theory: compression.rates] */
+        if (f->q == 1) best = 0.5 * unit * f->weight;
         else best = fmin(best, f->weight * each(f, D * SLACK));
         if (i + 1 < n && f[1].group == f->group) continue;
         sum += best;
@@ -87,19 +104,19 @@ static double of_log_square(const hs_fit *f, double D)
 /* The number of steps, which is that of the rule to within the weight, times the largest -l. */
 static double of_loss(const hs_fit *f, double D) { return D < 0 ? 0 : -log1p(-f->q); }
 
-/* Whether there are groups of small shifts, which are good for nodes and tilts of a line alone. */
+/* Whether there are groups that are good for nodes and tilts of a line alone, as those of small shifts are. */
 static int has_orders(const hs_fit *fits, int n)
 {
     int i;
     for (i = 0; i < n; i++)
-        if (fits[i].count > 0) return 1;
+        if (fits[i].count > 0 || fits[i].of != HS_FIT_ALL) return 1;
     return 0;
 }
 
 double hs_fit_losses(const hs_fit *fits, int n)
 {
     double X[HS_FITS_MAX] = {0};
-    return n > HS_FITS_MAX || has_orders(fits, n) ? HUGE_VAL : over_groups(fits, n, X, 1, 0, of_loss);
+    return n > HS_FITS_MAX || has_orders(fits, n) ? HUGE_VAL : over_groups(fits, n, X, 1, 0, 0, of_loss);
 }
 
 /* log M times the largest -l. */
@@ -111,6 +128,7 @@ static double off_disc(const hs_fit *f, double A, double r, double *work)
 {
     double low = A - r, high = A + r, size = (fabs(A) + r) * (fabs(A - 1) + r);
     if (r == 0) return off_one(f, A, work);
+    if (f->turn > 0) return HUGE_VAL; /* no route asks derivatives of a rule over rates */
     return fmax(off_one(f, low, work) / fabs(low * (low - 1)), off_one(f, high, work) / fabs(high * (high - 1))) *
            size * SLACK;
 }
@@ -123,7 +141,7 @@ static void off_discs(const hs_fit *fits, int n, double A, double r, double enou
     for (i = 0; i < n; i++) {
         const hs_fit *f = &fits[i];
         X[i] = 0;
-        if (!(f->q < 1) || f->count > 0) continue;
+        if (!(f->q < 1) || f->count > 0 || f->of == HS_FIT_LOSS) continue;
         done = done && i && f->group == f[-1].group;
         X[i] = done ? HUGE_VAL : off_disc(f, A, r, work);
         done = done || f->weight * of_log(f, X[i]) < enough;
@@ -190,16 +208,16 @@ int hs_fit_near(const hs_fit *fits, int n, int add, double t, double *work, hs_n
         r = discs[i].r;
         r2 = r * r;
         off_discs(fits, n, A, r, 0.1 * HS_NEAR_NATS, work, X);
-        e += over_groups(fits, n, X, 1, 0, of_log);
-        square += over_groups(fits, n, X, 1, 0, of_log_square);
-        far += over_groups(fits, n, X, 1, 0, of_log_far);
+        e += over_groups(fits, n, X, 1, 0, 0, of_log);
+        square += over_groups(fits, n, X, 1, 0, 0, of_log_square);
+        far += over_groups(fits, n, X, 1, 0, 0, of_log_far);
         out->mean = fmin(out->mean, e / r * SLACK);
         out->var = fmin(out->var, 2 * e / r2 * SLACK);
         out->fourth = fmin(out->fourth, (24 * e + 12 * square) / (r2 * r2) * SLACK);
         out->side = fmin(out->side, (6 * e + 4 * square + 4 * r * far) / (r2 * r) * SLACK);
         if (e < HS_NEAR_NATS) break;
     }
-    out->K += over_groups(fits, n, X, size / ((fabs(A) + r) * (fabs(A - 1) + r)) * SLACK, size * SLACK, of_log);
+    out->K += over_groups(fits, n, X, size / ((fabs(A) + r) * (fabs(A - 1) + r)) * SLACK, size * SLACK, 0, of_log);
     for (i = 0; i < n; i++)
         if (fits[i].q == 1) {
             out->mean += (t + 0.5) * fits[i].weight * SLACK;
@@ -220,8 +238,8 @@ double hs_fit_upper(const hs_contour *C, double s, double excess, double *work)
     int n = C->run.n_fits, at = 0;
     if (n > HS_FITS_MAX) return HUGE_VAL;
     off_discs(fits, n, A, 0, HS_NEAR_NATS, work, X);
-    of_logs = over_groups(fits, n, X, 1, turn, of_log);
-    of_ones = over_groups(fits, n, X, 1, turn, of_one) + excess * SLACK;
+    of_logs = over_groups(fits, n, X, 1, turn, 0, of_log);
+    of_ones = over_groups(fits, n, X, 1, turn, 0, of_one) + excess * SLACK;
     while (next_orders(fits, n, &at, &O)) {
         double grown = growth_upper(&O, A, work);
         of_logs += hs_orders_upper(&O, A, 0, 0, grown, 1) * SLACK;
@@ -276,14 +294,29 @@ static void visit_aliases(const hs_contour *C, double *work, hs_sums *S)
     for (i = 1; i < 3; i++) {
         double s = i == 1 ? C->s_right : C->s_left, turn = fabs(s * (1 + s));
         off_discs(fits, rows, hs_contour_tilt(C, s), 0, 1e-3 * HS_FIT_NATS, work, X);
-        S->fitted[i] = over_groups(fits, rows, X, 1, turn, of_log);
-        S->loose[i] = over_groups(fits, rows, X, 1, turn, of_one);
+        S->fitted[i] = over_groups(fits, rows, X, 1, turn, 0, of_log);
+        S->loose[i] = over_groups(fits, rows, X, 1, turn, 0, of_one);
     }
 }
 
 /* Whether the tilts of the aliases are known to a nat. */
 static int aliases_known(const hs_sums *S)
 { return fmin(S->fitted[1], S->loose[1]) < HS_FIT_NATS && fmin(S->fitted[2], S->loose[2]) < HS_FIT_NATS; }
+
+/* Of the tail of the rows, so much at least is that of the steps, whose rates are above those of the rows
+ * [theory: compression.rates-tail]. */
+static double tail_share(const hs_fit *fits, int n, double A, double *work)
+{
+    double least = 1;
+    int i;
+    for (i = 0; i < n; i++) {
+        double log_m = 0, err = 0;
+        if (fits[i].of != HS_FIT_LOSS) continue;
+        if ((A >= 0 && A <= 1) || hs_log_m_upper(fits[i].m, fits[i].q, A, 1, work, &log_m, &err)) return 0;
+        least = fmin(least, fits[i].factor * exp(-2 * fmax(0, log_m + err)) * (1 - 1e-13));
+    }
+    return least;
+}
 
 /* All that the rules are off by, which the first chunk starts with: K at the three tilts, fit of every node, the
  * bounds of the tail. HS_TOO_WIDE: no ellipse will do at some of these. */
@@ -298,15 +331,16 @@ int hs_fit_visit(const hs_contour *C, double *work, hs_sums *S)
     visit_aliases(C, work, S);
     if (!aliases_known(S)) return HS_TOO_WIDE;
     off_discs(fits, rows, A, 0, 0, work, X);
-    S->fitted[0] = over_groups(fits, rows, X, 1, unit, of_log);
+    S->fitted[0] = over_groups(fits, rows, X, 1, unit, 0, of_log);
     for (n = C->N; n >= 0; n--) {
         double y = (double)n * C->dy, turn = hypot(C->c, y) * hypot(1 + C->c, y);
-        S->fit[n] = n ? over_groups(fits, rows, X, turn / unit * SLACK, turn * SLACK, of_log) + S->fitted[0] : 0;
+        S->fit[n] = n ? over_groups(fits, rows, X, turn / unit * SLACK, turn * SLACK, y, of_log) + S->fitted[0] : 0;
         if (n == C->N && !(S->fit[n] < HUGE_VAL)) return HS_TOO_WIDE;
     }
     visit_orders(C, work, S);
     if (!aliases_known(S) || !(S->fit[C->N] < HUGE_VAL)) return HS_TOO_WIDE;
-    S->slack = S->far[0] = 0.5 * over_groups(fits, rows, X, 1, 0, of_square);
+    S->share = tail_share(fits, rows, A, work);
+    S->slack = S->far[0] = 0.5 * over_groups(fits, rows, X, 1, 0, 0, of_square);
     for (i = 0; i < rows; i++)
         if (fits[i].q == 1) {
             double less = 0.5 * fits[i].weight * SLACK;

@@ -37,7 +37,7 @@ typedef struct {                              /* sums over steps; index 0, 1, 2:
     double *fit;                    /* the part of fit.c in node, kept by the first chunk */
     double *zr, *zi;                /* scratch: phi - 1 of one step */
     double metric[HS_DOUBLINGS], far[HS_DOUBLINGS], gauss[HS_DOUBLINGS];
-    double var, k_smooth;
+    double var, k_smooth, share; /* share: of the tail, see fit.c */
     double spread[HS_BANDS], fourth[HS_BANDS],
         slack; /* sums of k Var l, k E(l-l')^4 for each band, k times the error of |phi| up to y_far */
 } hs_sums;
@@ -61,6 +61,10 @@ static inline int hs_is_ruled(const hs_contour *C, int64_t j) { return j >= C->r
 
 /* Whether step j is one whose decay the tail leaves out: its rule may be good for nodes alone, or others may do. */
 static inline int hs_is_light(const hs_contour *C, int64_t j) { return j >= C->run.b - C->run.light; }
+
+/* Whether the tail alone counts on step j. */
+static inline int hs_is_apart(const hs_contour *C, int64_t j)
+{ return C->run.apart && hs_is_ruled(C, j) && !hs_is_light(C, j); }
 
 /* log Psi; of a rule -(1 - Psi^2)/2, which is more: the rule is good for 1 - |phi|^2 [theory: compression.tail]. */
 static inline double hs_far_log(double psi, int ruled) { return ruled ? -0.5 * (1 - psi) * (1 + psi) : log(psi); }

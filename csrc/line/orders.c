@@ -100,6 +100,7 @@ double hs_orders_upper(const hs_orders *O, double A, double r, double y, double 
     int i, j, d;
     c[1] = hypot(A, y) + r;
     for (d = 2; d < HS_ORDERS; d++) {
+        if (O->fits->least > 0 && d > O->fits->least) break; /* [theory: compression.rates-orders] */
         c[d] = c[d - 1] * (hypot(A - (d - 1), y) + r) / d;
         if (d % 2 == 0 && d > 2) { /* J = d */
             rest = c[d] * rest_upper(O, A, r, d, grown);

@@ -20,7 +20,7 @@ cdef extern from "hs.h" nogil:
         int n_threads
         hs_poll *poll
     ctypedef struct hs_fit:
-        pass
+        double of
     ctypedef struct hs_pair:
         pass
     ctypedef struct hs_run:
@@ -30,7 +30,7 @@ cdef extern from "hs.h" nogil:
         const double *q
         const double *k
         const hs_pair *pair
-        int ruled, n_fits, light
+        int ruled, n_fits, light, apart
         const hs_fit *fits
         int n_outline, light_outline
         const double *outline
@@ -87,6 +87,7 @@ cdef extern from "hs.h" nogil:
     enum:
         HS_KEPT_MORE
         HS_FITS_MAX
+        HS_FIT_TAIL
     int64_t hs_kept_room()
     int64_t hs_kept_work()
     int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *kept)
@@ -120,6 +121,11 @@ cdef extern from "hs.h" nogil:
     int hs_step_moments_add(int64_t n, const double *m, const int64_t *k, int sign, uint64_t *sums)
     int hs_step_moments_join(int sign, const uint64_t *others, uint64_t *sums)
     int hs_step_moments_read(const uint64_t *sums, double *moments)
+    # rate_moments.c
+    enum:
+        HS_RATE_DEGREES
+    int hs_rate_moments(int64_t n, const long double *x, const long double *y, const double *k, int nx, int ny,
+                        double *sums)
     # individual.c
     ctypedef struct hs_charge:
         const void *norms

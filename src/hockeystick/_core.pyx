@@ -78,6 +78,7 @@ cdef hs_run run_of(m, q, k, int add, const double[:, ::1] fits=None, const int[:
                    int light_outline=0) except *:
     """The arrays of a run, which the caller keeps alive."""
     cdef hs_run run
+    cdef int i
     cdef Py_ssize_t b = cnp.PyArray_SIZE(m) if type(m) is cnp.ndarray else 0
     memset(&run, 0, sizeof(run))
     run.b, run.add = lengths(b, b, b), add
@@ -90,8 +91,10 @@ cdef hs_run run_of(m, q, k, int add, const double[:, ::1] fits=None, const int[:
             check(HS_BAD_ARGUMENT, "contour")
         run.pair = <const hs_pair *>&pairs[0]
     if fits is not None:
-        lengths(6, fits.shape[1], 6)
+        lengths(9, fits.shape[1], 9)
         run.n_fits, run.fits = lengths(fits.shape[0], fits.shape[0], fits.shape[0]), <const hs_fit *>&fits[0, 0]
+        for i in range(run.n_fits):
+            run.apart = run.apart or run.fits[i].of == HS_FIT_TAIL
     if not 0 <= light <= ruled <= (run.b if fits is not None else 0):
         check(HS_BAD_ARGUMENT, "contour")
     run.ruled, run.light = ruled, light
@@ -453,6 +456,26 @@ def step_moments_read(const uint64_t[:, :, ::1] sums):
     _moments(sums)
     check(hs_step_moments_read(&sums[0, 0, 0], &moments[0, 0]), "moments")
     return out
+
+
+# rate_moments.c
+
+RATE_DEGREES = HS_RATE_DEGREES
+
+
+def rate_moments(const long double[::1] x, const long double[::1] y, const double[::1] k, int nx, int ny):
+    """[2, nx, ny]: the sums of k T_i(x) T_j(y) and the rest of each; see hs.h."""
+    cdef int64_t n = lengths(x.shape[0], y.shape[0], x.shape[0])
+    cdef int status
+    cdef double[:, :, ::1] sums
+    lengths(n, k.shape[0], n)
+    sums = np.empty((2, max(nx, 0), max(ny, 0)))
+    if not 0 < min(nx, ny) or n == 0:
+        check(HS_BAD_ARGUMENT, "moments")
+    with nogil:
+        status = hs_rate_moments(n, &x[0], &y[0], &k[0], nx, ny, &sums[0, 0, 0])
+    check(status, "moments")
+    return np.asarray(sums)
 
 
 cdef int _moments(const uint64_t[:, :, ::1] sums) except -1:

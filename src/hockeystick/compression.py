@@ -68,6 +68,7 @@ class Ruled(NamedTuple):
     fine : whether it was made from the steps, in narrow boxes.   wide : whether its boxes are as wide as can be
     (wide.py).   light : how many of the last rows the tail of a line leaves out.
     outline : m, q, k of a few steps that a line is placed by, the last light_outline of them light.
+    apart : whether its rows are for a tail or for all else (rates.py), never for both.
     """
 
     steps: GaussianSteps
@@ -79,6 +80,7 @@ class Ruled(NamedTuple):
     light: int = 0
     outline: NDArray[np.float64] | None = None
     light_outline: int = 0
+    apart: bool = False
 
     @property
     def options(self):
@@ -253,7 +255,12 @@ def plain_row(of: Boxes):
 def ruled_of(rows, fits, total: float, ruled: int, **more) -> Ruled:
     """A rule from its rows and what it is off by."""
     steps = GaussianSteps(*np.array(rows, dtype=float).reshape(-1, 3).T.copy())
-    return Ruled(steps, ruled, np.array(fits, dtype=float).reshape(-1, 6), total, **more)
+    return Ruled(steps, ruled, _padded(fits), total, **more)
+
+
+def _padded(fits) -> NDArray[np.float64]:
+    """Rows of hs_fit, whose last columns are 0 where they are not given."""
+    return np.array([(*row, *[0.0] * (9 - len(row))) for row in fits], dtype=float).reshape(-1, 9)
 
 
 def moments_of_steps(steps: GaussianSteps) -> StepMoments | None:

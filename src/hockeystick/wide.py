@@ -80,6 +80,15 @@ def rules(
             run._cache[at] = make(moments)
         if run._cache[at] and run._cache[at].steps.shift.size < compression.WORTH * count:
             yield run._cache[at]
+    if steps_of and widest and not moments:
+        from . import rates
+
+        key = (adjacency, "rule of rates")
+        if key not in run._cache:
+            run._cache[key] = rates.rule(steps_of())
+        made = run._cache[key]
+        if made and made.steps.shift.size < compression.WORTH * count:
+            yield made
     if steps_of and count <= compression.FINE_MOST:
         key = (adjacency, "fine rule")
         if key not in run._cache:
@@ -184,8 +193,13 @@ def _cuts(rates: list[Boxes], sizes: list[NDArray[np.float64]], variance: float)
 
 def _rest(q: float, squares: NDArray[np.float64], count: float, variance: float) -> NDArray[np.float64]:
     """About the log of what orders leave out of a line whose small shifts have m^2 up to each of `squares`."""
+    return orders(q, squares, count, variance).min(axis=0)
+
+
+def orders(q: float, squares: NDArray[np.float64], count: float, variance: float) -> NDArray[np.float64]:
+    """About the log of order 2, 4 ... MOST_ORDERS of such a line, [orders, squares]."""
     a = FREQUENCY / math.sqrt(variance) * complex(-0.6, 0.7)
-    found, log_choose, log_odd = np.full(squares.size, np.inf), 0.0, 0.0
+    found, log_choose, log_odd = [], 0.0, 0.0
     for j in range(1, MOST_ORDERS + 1):
         log_choose += math.log(abs(a - (j - 1)) / j)
         if j % 2:
@@ -193,8 +207,8 @@ def _rest(q: float, squares: NDArray[np.float64], count: float, variance: float)
             continue
         log_size = 0.5 * j * np.log(squares) + 0.5 * j * (j - 1) * squares
         log_rate = j * math.log(q) + (a.real - j) * math.log1p(-q)
-        found = np.minimum(found, log_choose + log_odd + log_rate + log_size)
-    return found + math.log(count)
+        found.append(log_choose + log_odd + log_rate + log_size)
+    return np.array(found) + math.log(count)
 
 
 def _spans(of: Boxes, first: int, a: float) -> list[slice]:
@@ -220,11 +234,11 @@ def _halves(of: Boxes, here: slice, a: float) -> list[slice]:
     return [each for part in parts for each in _halves(of, part, a)]
 
 
-def _plan_of_disc(of: Boxes, here: slice, a: float):
+def _plan_of_disc(of: Boxes, here: slice, a: float, target: float = TARGET):
     """(number of points, ellipses (rho, m', F), which of them is the best) of a rule for some boxes; infinitely many
     where no ellipse will do."""
     low, high = float(of.middle[here][0] - of.half[here][0]), float(of.middle[here][-1] + of.half[here][-1])
-    nats = math.log(float(of.steps[here].sum())) + TARGET
+    nats = math.log(float(of.steps[here].sum())) + target
     found = disc_ellipses(low, high)
     points = [math.inf]
     exponents = _exponent(of.q, np.array([most for _, most, _ in found]), a)
@@ -235,11 +249,11 @@ def _plan_of_disc(of: Boxes, here: slice, a: float):
     return max(1.0, points[best]), found, best - 1
 
 
-def _on_a_disc(of: Boxes, here: slice, a: float, group: float):
+def _on_a_disc(of: Boxes, here: slice, a: float, group: float, target: float = TARGET):
     """Rows and fits of the rule of some boxes over (m^2 - s)/(m^2 + s)."""
     boxes = tuple(of.box[here].tolist())
     low, high = float(of.middle[here][0] - of.half[here][0]), float(of.middle[here][-1] + of.half[here][-1])
-    needed, found, best = _plan_of_disc(of, here, a)
+    needed, found, best = _plan_of_disc(of, here, a, target)
     fits = []
     for rho, most, factor in compression._ellipses_of(boxes)[1::2]:
         size = compression._weight(of.off[here], of.steps[here], of.w[here].sum(axis=1), rho)

@@ -120,6 +120,8 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
         if any(at_zero - tilt * eps <= log_delta - CLEARLY for tilt, at_zero in known):
             return True
         for ruled in question.rules:
+            if ruled.apart:
+                return False  # the line itself is the cheapest way to find out
             status, *found = _saddle_upper(ruled.steps, add, eps, log_delta, 1, **ruled.options)
             if status == _core.OK or not ruled.wide:
                 break
