@@ -31,6 +31,8 @@ RATE_STRETCHES = (5.5, 4.5, 3.5, 2.7, 2.1)
 CELLS = (16, 32, 64, 128)
 """Cells of rates to the octave of the tail's rule, the first of which loses at most LOSS_MOST."""
 LOSS_MOST = 0.25
+LEAST_SHARE = 0.2
+"""Of the decay: where less of it counts, a line is too long."""
 TAIL_NATS = 12.0
 """What the tail's rule leaves out of the number of steps."""
 TAIL_HEAVY = 0.7
@@ -89,7 +91,7 @@ def rule(steps: GaussianSteps) -> Ruled | None:
             _in_rates(span, 1 + tilt, variance, nodes, fits)
             outline.append(span)
     tail, share = _tail(m, q, k, 1 + tilt, variance, squares, fits)
-    if not tail or len(fits) > _core.FITS_MAX:
+    if share < LEAST_SHARE or len(fits) > _core.FITS_MAX:
         return None
     drawn, light = _outline(outline, share)
     return ruled_of(
@@ -342,6 +344,8 @@ def _tail(m, q, k, a: float, variance: float, squares: float, fits: list):
 def loss_of_rates(ratio: float, m: float) -> float:
     """lambda with f_q(U) >= e^-lambda f_Q(U), the densities of U at rates 1 <= q/Q <= ratio and shifts up to m
     [theory: compression.rates-tail]."""
+    if m > 10:  # far beyond use
+        return math.inf
     part = 1 - 1 / ratio
     t = np.linspace(0, 3 * m * m, 4001)
     moved = np.log1p(part * np.expm1(t)) * (1 + 1e-12)
