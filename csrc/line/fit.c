@@ -133,15 +133,16 @@ static double off_disc(const hs_fit *f, double A, double r, double *work)
            size * SLACK;
 }
 
-/* D of every row there. Of a group the rows after one by which log M is off by less than `enough` are not looked at:
- * their D is infinite. */
-static void off_discs(const hs_fit *fits, int n, double A, double r, double enough, double *work, double *X)
+/* D of every row there, of those for the tail alone where `tail` asks for it. Of a group the rows after one by which log
+ * M is off by less than `enough` are not looked at: their D is infinite. */
+static void off_discs(const hs_fit *fits, int n, double A, double r, double enough, int tail, double *work, double *X)
 {
     int i, done = 0;
     for (i = 0; i < n; i++) {
         const hs_fit *f = &fits[i];
         X[i] = 0;
         if (!(f->q < 1) || f->count > 0 || f->of == HS_FIT_LOSS) continue;
+        if (f->of == HS_FIT_TAIL && !tail) continue;
         done = done && i && f->group == f[-1].group;
         X[i] = done ? HUGE_VAL : off_disc(f, A, r, work);
         done = done || f->weight * of_log(f, X[i]) < enough;
@@ -207,7 +208,7 @@ int hs_fit_near(const hs_fit *fits, int n, int add, double t, double *work, hs_n
         double e = discs[i].e, square = discs[i].square, far = discs[i].far, r2;
         r = discs[i].r;
         r2 = r * r;
-        off_discs(fits, n, A, r, 0.1 * HS_NEAR_NATS, work, X);
+        off_discs(fits, n, A, r, 0.1 * HS_NEAR_NATS, 0, work, X);
         e += over_groups(fits, n, X, 1, 0, 0, of_log);
         square += over_groups(fits, n, X, 1, 0, 0, of_log_square);
         far += over_groups(fits, n, X, 1, 0, 0, of_log_far);
@@ -237,7 +238,7 @@ double hs_fit_upper(const hs_contour *C, double s, double excess, double *work)
     hs_orders O;
     int n = C->run.n_fits, at = 0;
     if (n > HS_FITS_MAX) return HUGE_VAL;
-    off_discs(fits, n, A, 0, HS_NEAR_NATS, work, X);
+    off_discs(fits, n, A, 0, HS_NEAR_NATS, 0, work, X);
     of_logs = over_groups(fits, n, X, 1, turn, 0, of_log);
     of_ones = over_groups(fits, n, X, 1, turn, 0, of_one) + excess * SLACK;
     while (next_orders(fits, n, &at, &O)) {
@@ -293,7 +294,7 @@ static void visit_aliases(const hs_contour *C, double *work, hs_sums *S)
     int i, rows = C->run.n_fits;
     for (i = 1; i < 3; i++) {
         double s = i == 1 ? C->s_right : C->s_left, turn = fabs(s * (1 + s));
-        off_discs(fits, rows, hs_contour_tilt(C, s), 0, 1e-3 * HS_FIT_NATS, work, X);
+        off_discs(fits, rows, hs_contour_tilt(C, s), 0, 1e-3 * HS_FIT_NATS, 0, work, X);
         S->fitted[i] = over_groups(fits, rows, X, 1, turn, 0, of_log);
         S->loose[i] = over_groups(fits, rows, X, 1, turn, 0, of_one);
     }
@@ -330,7 +331,7 @@ int hs_fit_visit(const hs_contour *C, double *work, hs_sums *S)
     if (!rows) return HS_OK;
     visit_aliases(C, work, S);
     if (!aliases_known(S)) return HS_TOO_WIDE;
-    off_discs(fits, rows, A, 0, 0, work, X);
+    off_discs(fits, rows, A, 0, 0, 1, work, X);
     S->fitted[0] = over_groups(fits, rows, X, 1, unit, 0, of_log);
     for (n = C->N; n >= 0; n--) {
         double y = (double)n * C->dy, turn = hypot(C->c, y) * hypot(1 + C->c, y);

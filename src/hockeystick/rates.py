@@ -26,8 +26,8 @@ MARGIN = 3.0
 """Nats by which all points together may miss more than one rate."""
 SPAN = 1.2
 """Octaves of a span of shifts or rates, about."""
-RATE_STRETCHES = (5.5, 4.5, 3.5, 2.7, 2.1)
-"""Sums of the half axes of ellipses about a span of rates, in half widths."""
+RATE_PARTS = (0.97, 0.8, 0.6, 0.45, 0.3, 0.2, 0.12, 0.07)
+"""Of the widest ellipse about a span of rates, which reaches to 0, those tried."""
 CELLS = (16, 32, 64, 128)
 """Cells of rates to the octave of the tail's rule, the first of which loses at most LOSS_MOST."""
 LOSS_MOST = 0.25
@@ -54,8 +54,9 @@ class Span:
         """[points, degrees] of what the points are after they were rounded."""
         weigh = 2 * np.cos(np.outer(theta, np.arange(count))) / count
         weigh[:, 0] *= 0.5
-        self.weigh = 2 * weigh - weigh @ (self.chebyshev.T @ weigh)  # Newton's step to the inverse at the points rounded
-        """[points, degrees]: the weight of a point is this times the moments of what it stands for."""
+        self.weigh = 2 * weigh - weigh @ (self.chebyshev.T @ weigh)
+        """[points, degrees]: the weight of a point is this times the moments of what it stands for; by one of Newton's
+        steps to the inverse, as the points were rounded."""
 
     @property
     def lebesgue(self) -> float:
@@ -63,7 +64,7 @@ class Span:
         return (1 + 2 / math.pi * math.log(self.count)) * (1 + 1e-6)
 
     def moved(self):
-        """Bounds, [degrees], of what sum_b lambda_b(x) T_i(x_b) differs from T_i(x) by at every x of the interval, where
+        """Bounds, [degrees], of what sum_b lambda_b(x) T_i(x_b) differs from T_i(x) by at every x of the interval;
         lambda_b is the polynomial with the coefficients `weigh`."""
         each = self.chebyshev.T @ self.weigh
         off = np.abs(each - np.eye(self.count, dtype=np.longdouble)).sum(axis=1)
@@ -83,15 +84,19 @@ def rule(steps: GaussianSteps) -> Ruled | None:
     tilt = 0.6 * FREQUENCY / math.sqrt(variance)
     if not _cost(m, q, k, 1 + tilt) < JUMPS * 0.5 * tilt * (1 + tilt) * variance:
         return None
-    nodes, outline, edges = [], [], [0.0, *_cuts(float(q.min()), float(q.max())), 1.0]
+    used = slice(0, 1 + int(np.searchsorted(np.cumsum(size), 0.9 * size.sum())))  # a few large shifts would loosen all
+    tail, share = _tail(m[used], q[used], k[used], 1 + tilt, variance, squares, fits)
+    if share < LEAST_SHARE:
+        return None
+    nodes: list[tuple[float, float, float]] = []
+    outline, edges = [], [0.0, *_cuts(float(q.min()), float(q.max())), 1.0]
     for low, high in itertools.pairwise(edges):
         here = (low <= q) & (q < high)
         if here.any():
             span = GaussianSteps(m[here], q[here], k[here])
             _in_rates(span, 1 + tilt, variance, nodes, fits)
             outline.append(span)
-    tail, share = _tail(m, q, k, 1 + tilt, variance, squares, fits)
-    if share < LEAST_SHARE or len(fits) > _core.FITS_MAX:
+    if len(fits) > _core.FITS_MAX:
         return None
     drawn, light = _outline(outline, share)
     return ruled_of(
@@ -127,7 +132,7 @@ def _cost(m, q, k, a: float) -> float:
 
 def _cells(cell):
     """The places of every value of `cell`, from the least on, each in their order."""
-    cell = (cell - cell.min()).astype(np.int16)
+    cell = np.maximum(cell - cell.max(), -32768.0).astype(np.int16)  # of few bits, for the sort
     order = np.argsort(cell, kind="stable")
     ends = np.flatnonzero(np.diff(cell[order])) + 1
     return np.split(order, ends)
@@ -152,17 +157,17 @@ def _in_rates(here: GaussianSteps, a: float, variance: float, nodes: list, fits:
 
 
 def _points_of_rates(q, m_top: float, count: float, a: float) -> float:
-    """About how many points of rates leave e^-TARGET of a line's logarithms; infinitely many where no ellipse will do."""
+    """About how many points of rates leave e^-TARGET of a line's logarithms; infinitely many where no ellipse will
+    do."""
     low, high = float(q.min()), float(q.max())
     if low == high:
         return 1
     points = math.inf
-    for rho, most, least, turn in _rate_ellipses(low, high):
-        y = FREQUENCY * 0.3 * (a - 1)  # FREQUENCY deviations are a - 1 over 0.6
+    for rho, most, _, turn in _rate_ellipses(low, high):
+        y = 0.55 * (a - 1)  # five standard deviations, as a - 1 is 0.6 FREQUENCY of them
         size = math.exp(y * turn) * 2 * float(wide._exponent(most, np.array([m_top]), a)[0])
         if size < 0.5:
             points = min(points, (math.log(count * 4 * size / (1 - 1 / rho)) + TARGET + MARGIN) / math.log(rho))
-        del least
     return max(2.0, points)
 
 
@@ -170,8 +175,12 @@ def _rate_ellipses(low: float, high: float):
     """(rho, largest modulus, least real part, largest angle of 1 + U) of ellipses about a span of rates
     [theory: compression.rates]."""
     middle, half = 0.5 * (low + high), 0.5 * (high - low) * (1 + 1e-12)
-    found = []
-    for rho in RATE_STRETCHES:
+    found: list[tuple[float, float, float, float]] = []
+    if not half > 0:
+        return found
+    for rho in (part * (middle + math.sqrt(low * high)) / half for part in RATE_PARTS):
+        if rho < 1.2:
+            continue
         wide_axis, axis = half * 0.5 * (rho + 1 / rho), half * 0.5 * (rho - 1 / rho)
         most, least = (middle + wide_axis) * (1 + 1e-12), (middle - wide_axis) * (1 - 1e-12)
         if least > 0 and most < 1 and most * most < 2 * least:
@@ -203,7 +212,9 @@ def _weights(shifts: Span, rates: Span, sums, off, total: float):
     ours = weights.T.astype(np.longdouble) @ shifts.chebyshev
     degree = np.arange(shifts.count, dtype=float)
     rounded = np.abs(weights).sum(axis=0)[:, None] * (shifts.count + 8 + 16 * degree**2) * 4 * UNIT
-    rounded = rounded + np.abs(rates.weigh) @ off.T + 4 * (rates.count + 4) * UNIT * np.abs(rates.weigh) @ np.abs(sums.T)
+    rounded = (
+        rounded + np.abs(rates.weigh) @ off.T + 4 * (rates.count + 4) * UNIT * np.abs(rates.weigh) @ np.abs(sums.T)
+    )
     missed = (np.abs(per_rate - ours) + rounded) * (1 + 1e-9)
     both = total * rates.lebesgue + float(np.abs(weights).sum())
     return weights, missed.astype(float), both * (1 + 1e-9)
@@ -226,7 +237,7 @@ def _of_rates(span: Span, total: float, rho: float) -> float:
 
 def _span_of_rates(q, count: int) -> Span:
     low, high = float(q.min()), float(q.max())
-    middle, half = 0.5 * (np.longdouble(low) + high), 0.5 * (np.longdouble(high) - low)
+    middle, half = 0.5 * (np.longdouble(low) + high), 0.5 * (np.longdouble(high) - low) * (1 + 1e-12)
     if half == 0:
         half = np.longdouble(1)
     return Span(lambda x: (x.astype(np.longdouble) - middle) / half, lambda t: middle + half * t, low, high, count)
@@ -279,7 +290,7 @@ def _by_orders(m, q, k, variance: float, nodes: list, fits: list) -> None:
     """The same of small shifts, by the measure of m^2 times the steps; orders of log M are powers of the rate, which
     interpolation carries exactly."""
     low, high, top = float(m[0]), float(m[-1]), float(q.max())
-    square = high * high
+    square = high * high * (1 + 1e-15)
     mass = k * m * m
     count, best = wide._count_of_orders(top, square, float(mass.sum()), variance)
     count *= 2

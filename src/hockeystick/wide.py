@@ -1,4 +1,4 @@
-"""Rules in boxes as wide as they can be, and the order in which rules are tried.
+"""Rules in boxes as wide as they can be.
 
 Of every sampling rate the largest shifts m share rules over the variable (m^2 - s)/(m^2 + s), s the product of the ends
 of the box: it carries the half plane Re m^2 > 0, where log M is analytic, onto the unit disc, so that an ellipse about
@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,8 +23,6 @@ from .compression import ARCS, UNIT, Boxes, Ruled, StepMoments, plain_row, ruled
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .what.mechanism import Run
-    from .what.pair import GaussianSteps
 
 U = 2.0**-53
 TARGET = 26.0
@@ -54,47 +51,6 @@ OUTLINE, OUTLINE_LIGHT = 3, 2
 ORDERS = 10
 NEAR = 0.06
 """As in csrc/line/orders.c."""
-
-
-def rules(
-    run: Run,
-    adjacency: str,
-    count: int,
-    moments_of: Callable[[], StepMoments | None],
-    steps_of: Callable[[], GaussianSteps] | None,
-    widest: bool = True,
-) -> Iterator[Ruled]:
-    """The rules worth a line, the one of fewest rows first, of a run of `count` distinct steps whose moments are
-    moments_of() and which are themselves, if they are known, steps_of(); none where the steps are hardly more. Without
-    `widest` those whose rows all count in a tail."""
-    if count < compression.FEWEST:
-        return
-    key = (adjacency, "moments")
-    if key not in run._cache:
-        run._cache[key] = moments_of()
-    moments = run._cache[key]
-    made = (("wide", wide_rule), (True, StepMoments.rule), (False, lambda moments: moments.rule(False)))
-    for name, make in made[not widest :] if moments else ():
-        at = (adjacency, "rule", name)
-        if at not in run._cache:
-            run._cache[at] = make(moments)
-        if run._cache[at] and run._cache[at].steps.shift.size < compression.WORTH * count:
-            yield run._cache[at]
-    if steps_of and widest and not moments:
-        from . import rates
-
-        key = (adjacency, "rule of rates")
-        if key not in run._cache:
-            run._cache[key] = rates.rule(steps_of())
-        made = run._cache[key]
-        if made and made.steps.shift.size < compression.WORTH * count:
-            yield made
-    if steps_of and count <= compression.FINE_MOST:
-        key = (adjacency, "fine rule")
-        if key not in run._cache:
-            run._cache[key] = compression.fine_rule(steps_of())
-        if run._cache[key]:
-            yield run._cache[key]
 
 
 def wide_rule(moments: StepMoments) -> Ruled | None:

@@ -4,8 +4,8 @@ more."""
 from __future__ import annotations
 
 from ..compression import FEWEST, moments_of_steps
+from ..rules import rules
 from ..what.pair import gaussian_facts, gaussian_steps, losses, paired_steps
-from ..wide import rules
 from . import contour
 
 MOST_SAMPLED = 0.9
@@ -100,7 +100,7 @@ class Question:
 
     @property
     def rules(self):
-        """What may stand for a run of many distinct Gaussian steps (wide.py), made on request."""
+        """What may stand for a run of many distinct Gaussian steps (rules.py), made on request."""
         return self._rules(True)
 
     @property

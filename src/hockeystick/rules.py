@@ -1,0 +1,51 @@
+"""What may stand for a run of many distinct Gaussian steps, in the order in which it is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from . import compression, rates, wide
+from .compression import Ruled, StepMoments
+
+if TYPE_CHECKING:
+    from .what.mechanism import Run
+    from .what.pair import GaussianSteps
+
+
+def rules(
+    run: Run,
+    adjacency: str,
+    count: int,
+    moments_of: Callable[[], StepMoments | None],
+    steps_of: Callable[[], GaussianSteps] | None,
+    widest: bool = True,
+) -> Iterator[Ruled]:
+    """The rules worth a line, the one of fewest rows first, of a run of `count` distinct steps whose moments are
+    moments_of() and which are themselves, if they are known, steps_of(); none where the steps are hardly more. Without
+    `widest` those whose rows all count in a tail."""
+    if count < compression.FEWEST:
+        return
+
+    def kept(name, make):
+        """What `make` makes, once for a run."""
+        key = (adjacency, "rule", name)
+        if key not in run._cache:
+            run._cache[key] = make()
+        return run._cache[key]
+
+    moments = kept("moments", moments_of)
+    made: list[tuple[str, Callable[[], Ruled | None]]] = []
+    if moments:
+        made = [("wide", lambda: wide.wide_rule(moments))] if widest else []
+        made += [("merged", moments.rule), ("boxes", lambda: moments.rule(False))]
+    elif steps_of and widest:
+        made = [("rates", lambda: rates.rule(steps_of()))]
+    for name, make in made:
+        ruled = kept(name, make)
+        if ruled and ruled.steps.shift.size < compression.WORTH * count:
+            yield ruled
+    if steps_of and count <= compression.FINE_MOST:
+        ruled = kept("fine", lambda: compression.fine_rule(steps_of()))
+        if ruled:
+            yield ruled
