@@ -77,7 +77,7 @@ PICTURES = {
     "atoms": "mixed ends mixture range",
     "allocation": "allocation density",
     "jumps": "bulk jumps counts",
-    "rules": "fit",
+    "rules": "fit rates",
     "hyperbola": "hyperbola few",
     "individual": "individual",
     "saddle-point": "saddle",

@@ -30,8 +30,8 @@ static void split(int n, long double x, double k, double *high, double *low)
 }
 
 /* sum + rest += (xh + xl) times each (yh + yl). */
-HS_CLONES static void add_row(int n, double xh, double xl, const double *restrict yh, const double *restrict yl,
-                              double *restrict sum, double *restrict rest)
+HS_CLONES static void add_product_row(int n, double xh, double xl, const double *restrict yh, const double *restrict yl,
+                                      double *restrict sum, double *restrict rest)
 {
     int j;
     HS_SEPARATE
@@ -54,7 +54,8 @@ int hs_rate_moments(int64_t n, const long double *x, const long double *y, const
     for (s = 0; s < n; s++) {
         split(nx, x[s], k[s], xh, xl);
         split(ny, y[s], 1, yh, yl);
-        for (i = 0; i < nx; i++) add_row(ny, xh[i], xl[i], yh, yl, sums + (int64_t)i * ny, rest + (int64_t)i * ny);
+        for (i = 0; i < nx; i++)
+            add_product_row(ny, xh[i], xl[i], yh, yl, sums + (int64_t)i * ny, rest + (int64_t)i * ny);
     }
     return HS_OK;
 }

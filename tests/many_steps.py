@@ -39,7 +39,9 @@ def scales(rng, n: int) -> np.ndarray:
 
 
 def rates(rng, n: int) -> np.ndarray:
-    """Sampling rates: one or a few, at times sparse, at times with plain steps among them."""
+    """Sampling rates: one, a few or one for each step, at times sparse, at times with plain steps among them."""
+    if rng.random() < 0.2:
+        return np.minimum(10 ** rng.uniform(-4, -0.5) * np.exp(rng.uniform(0, rng.uniform(0.01, 3), n)), 1.0)
     low = -7 if rng.random() < 0.25 else -3
     few = 10 ** rng.uniform(low, -0.3, 1 if rng.random() < 0.6 else rng.integers(2, 5))
     if rng.random() < 0.15:

@@ -192,7 +192,7 @@ def test_sums_over_the_steps(merged, monkeypatch):  # [theory: compression.rule]
                 for of in (steps, ruled.steps)
             ]
             bound, groups = mpmath.mpf(0), {}
-            for group, _, m, factor, weight, _ in ruled.fits.tolist():
+            for group, _, m, factor, weight, *_ in ruled.fits.tolist():
                 one = factor * mpmath.expm1(log_m(n, m)) if m < 30 else 1
                 groups[group] = min(groups.get(group, mpmath.inf), weight * one / (1 - one) if one < 1 else mpmath.inf)
             bound = mpmath.fsum(groups.values())
@@ -249,7 +249,7 @@ def test_a_fine_rule_serves_where_boxes_of_moments_are_too_wide():
     run = hs.compose_arrays(1 + np.arange(12_000) / 1e5, 1e-3)
     found = hs.epsilon(run, 1e-5)
     assert found.route == "compressed" and found.upper - found.lower < 1e-9
-    assert run._cache["add_remove", "fine rule"].steps.q.size < 100
+    assert run._cache["add_remove", "rule", "fine"].steps.q.size < 100
 
 
 def test_a_fine_rule_is_made_where_it_pays():

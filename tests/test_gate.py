@@ -106,6 +106,7 @@ LENGTHS = {
     "step_moments_add_one": (0.7, 3, np.zeros((328, 16, 2), np.uint64)),
     "step_moments_join": (1, np.zeros((328, 16, 2), np.uint64), np.zeros((328, 16, 2), np.uint64)),
     "step_moments_read": (np.zeros((328, 16, 2), np.uint64),),
+    "rate_moments": (np.zeros(K.size, np.longdouble), np.zeros(K.size, np.longdouble), K, 4, 5),
     "saddle_delta": (M, Q, K, 0, 1.0, 0, None),
     "saddle_eps": (M, Q, K, 0, -5.0, 0, None),
     "saddle_eps_both": (M, Q, K, -5.0, 0, 10.0, None),

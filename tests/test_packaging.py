@@ -138,7 +138,7 @@ BELOW = {
     "what": {"_core", "arguments", "bound", "outward", "scratch", "what"},
     "grid": {"_core", "bound", "grid", "outward", "threads", "what"},
     "routes": {"_core", "answers", "arguments", "bound", "compression", "grid", "outward", "routes", "scratch"}
-    | {"threads", "what", "wide"},
+    | {"rules", "threads", "what"},
     "judge": {"arguments", "bound", "judge", "what"},
 }
 """What the files of a folder may import; everything but types counts, wherever the import stands."""

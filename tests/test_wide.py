@@ -93,7 +93,7 @@ def test_the_rest_of_small_shifts(seed):  # [theory: compression.rest]
 
 def bound_of_orders(fits, a):
     """What the sums of log M are off by, by the rows of one group."""
-    (_, q, m_1, _, _, count), best, total = fits[0], mpmath.inf, mpmath.mpf(0)
+    (_, q, m_1, _, _, count, *_), best, total = fits[0], mpmath.inf, mpmath.mpf(0)
     q = mpmath.mpf(q)
     box, rows = powers(mpmath.mpf(m_1) ** 2, 12), [powers(mpmath.mpf(row[3]), 12) for row in fits]
     c = [abs(mpmath.binomial(a, j)) * q**j for j in range(13)]

@@ -14,12 +14,14 @@
  *   D_0)^2/(1-D_0)^2) at every frequency, D_0 the D of y = 0 [theory: compression.tail]. Rows with q = 1:
  *   log M = m^2 z (1+z)/2, and the weight bounds what sum k m^2 is off by [theory: compression.gaussian].
  *   Derivatives in the tilt by Cauchy's inequalities [theory: compression.near]. Groups of small shifts: orders.c
- *   [theory: compression.small-near]; their rows are left out of the tail [theory: compression.light].
+ *   [theory: compression.small-near]; their rows are left out of the tail [theory: compression.light]. Rules over shifts
+ *   and rates have weights of either sign and D at complex rates, too [theory: compression.rates, compression.grid];
+ *   their tail has rows of its own, a share of which bounds that of the steps [theory: compression.rates-tail].
  *
  * Error claim. Sums of positive terms, powers and exponentials of them: SLACK pays for their rounding, 60 operations
  *   each.
  *
- * What it does not do: choose boxes and ellipses, or bound a weight (compression.py).
+ * What it does not do: choose boxes and ellipses, or bound a weight (compression.py, rates.py).
  */
 #include "line/line.h"
 #include "line/orders.h"
@@ -54,8 +56,8 @@ static int is_of_others(const hs_fit *f, int tail)
 
 static double of_square(const hs_fit *f, double D);
 
-/* The sum over groups of the least over their rows of weight by `each` at the frequency y and D = kappa X_row e^{y turn};
- * unit = |z (1+z)|. */
+/* The sum over groups of the least over their rows of weight by `each` at the frequency y and D = kappa X_row
+ * e^{y turn}; unit = |z (1+z)|. */
 static double over_groups(const hs_fit *fits, int n, const double *X, double kappa, double unit, double y,
                           double (*each)(const hs_fit *f, double D))
 {
@@ -133,8 +135,8 @@ static double off_disc(const hs_fit *f, double A, double r, double *work)
            size * SLACK;
 }
 
-/* D of every row there, of those for the tail alone where `tail` asks for it. Of a group the rows after one by which log
- * M is off by less than `enough` are not looked at: their D is infinite. */
+/* D of every row there, of those for the tail alone where `tail` asks for it. Of a group the rows after one by which
+ * log M is off by less than `enough` are not looked at: their D is infinite. */
 static void off_discs(const hs_fit *fits, int n, double A, double r, double enough, int tail, double *work, double *X)
 {
     int i, done = 0;

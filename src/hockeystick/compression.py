@@ -428,7 +428,7 @@ def chebyshev(x: NDArray[np.float64], degrees: int = DEGREES) -> NDArray[np.floa
     [theory: compression.moments]."""
     t = np.empty((*x.shape, degrees), x.dtype)
     t[..., 0] = 1
-    t[..., 1] = x
+    t[..., 1:2] = x[..., None]
     for j in range(2, degrees):
         t[..., j] = 2 * x * t[..., j - 1] - t[..., j - 2]
     return t

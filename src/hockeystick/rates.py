@@ -221,14 +221,14 @@ def _weights(shifts: Span, rates: Span, sums, off, total: float):
 
 
 def _weight(missed, both: float, rho: float) -> float:
-    """The sum over rates of what f with |f| <= 1 on an ellipse of shifts may differ by [theory: compression.rule]."""
+    """The sum over rates of what f with |f| <= 1 on an ellipse of shifts may differ by [theory: compression.grid]."""
     degrees = missed.shape[1]
     known = missed[:, 0] + 2 * missed[:, 1:] @ rho ** -np.arange(1.0, degrees)
     return (float(known.sum()) + 2 * rho**-degrees / (1 - 1 / rho) * both) * (1 + 1e-9)
 
 
 def _of_rates(span: Span, total: float, rho: float) -> float:
-    """The same of an ellipse of rates, of the steps at their own shifts."""
+    """The same of an ellipse of rates, of the steps at their own shifts [theory: compression.grid]."""
     missed = span.moved()
     known = missed[0] + 2 * missed[1:] @ rho ** -np.arange(1.0, span.count)
     rest = 2 * rho**-span.count / (1 - 1 / rho) * total * (1 + span.lebesgue)
