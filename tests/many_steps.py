@@ -39,9 +39,7 @@ def scales(rng, n: int) -> np.ndarray:
 
 
 def rates(rng, n: int) -> np.ndarray:
-    """Sampling rates: one, a few or one for each step, at times sparse, at times with plain steps among them."""
-    if rng.random() < 0.2:
-        return np.minimum(10 ** rng.uniform(-4, -0.5) * np.exp(rng.uniform(0, rng.uniform(0.01, 3), n)), 1.0)
+    """Sampling rates: one or a few, at times sparse, at times with plain steps among them."""
     low = -7 if rng.random() < 0.25 else -3
     few = 10 ** rng.uniform(low, -0.3, 1 if rng.random() < 0.6 else rng.integers(2, 5))
     if rng.random() < 0.15:
@@ -54,6 +52,9 @@ def drawn(seed: int, index: int):
     rng = np.random.default_rng([seed, index])
     n = int(np.exp(rng.uniform(np.log(2), np.log(5001)))) if rng.random() < 0.3 else int(48 * 104 ** rng.random())
     sigma, q = scales(rng, n), rates(rng, n)
+    other = np.random.default_rng([seed, index, 1])
+    if other.random() < 0.2:  # a rate for each step
+        q = np.minimum(10 ** other.uniform(-4, -0.5) * np.exp(other.uniform(0, other.uniform(0.01, 3), n)), 1.0)
     sigma = np.where(q == 1, sigma * np.sqrt(n) * rng.uniform(1, 5), sigma)
     count = rng.integers(1, int(10 ** rng.uniform(0, 4)) + 1, n)
     run = hs.compose_arrays(sigma, q, count)

@@ -14,9 +14,10 @@
  *   D_0)^2/(1-D_0)^2) at every frequency, D_0 the D of y = 0 [theory: compression.tail]. Rows with q = 1:
  *   log M = m^2 z (1+z)/2, and the weight bounds what sum k m^2 is off by [theory: compression.gaussian].
  *   Derivatives in the tilt by Cauchy's inequalities [theory: compression.near]. Groups of small shifts: orders.c
- *   [theory: compression.small-near]; their rows are left out of the tail [theory: compression.light]. Rules over shifts
- *   and rates have weights of either sign and D at complex rates, too [theory: compression.rates, compression.grid];
- *   their tail has rows of its own, a share of which bounds that of the steps [theory: compression.rates-tail].
+ *   [theory: compression.small-near]; their rows are left out of the tail [theory: compression.light]. Rules over
+ *   shifts and rates have weights of either sign and D at complex rates, too [theory: compression.rates,
+ *   compression.grid]; their tail has rows of its own, a share of which bounds that of the steps
+ *   [theory: compression.rates-tail].
  *
  * Error claim. Sums of positive terms, powers and exponentials of them: SLACK pays for their rounding, 60 operations
  *   each.
