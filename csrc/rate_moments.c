@@ -4,9 +4,10 @@
  *
  * Formula. sums[i][j] = sum k T_i(x) T_j(y), as a sum of two doubles.
  *
- * Error claim. Of the sum of k at most (n + 8)^2 u^2 + 2^-70, and what T_i(x) and T_j(y) are off by, v (1.5 i^2 + 1)
- *   and v (1.5 j^2 + 1) with v the unit of long double [theory: compression.moments]. Factors are a double of 24 bits,
- *   which products keep exactly, and the rest; sums keep what they round off.
+ * Error claim. Of the sum of k at most (n + 8)^2 u^2 + 2^-70 + n 2^-76, and what T_i(x) and T_j(y) are off by, v (1.5
+ *   i^2 + 1) and v (1.5 j^2 + 1) with v the unit of long double [theory: compression.moments]. Factors are a double of
+ *   24 bits, which products keep exactly, and the rest; sums keep what they round off, in a sum of parts of 2^-23 that
+ *   is itself rounded at every step.
  */
 #include "hs.h"
 #include "special.h"

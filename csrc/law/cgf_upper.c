@@ -5,7 +5,7 @@
  */
 #include "law/twosided.h"
 
-/* log M(a) <= log_m + err on a grid of its own, whose quadrature error is about e^-nats. */
+/* |log M(a) - log_m| <= err on a grid of its own, whose quadrature error is about e^-nats. */
 int hs_log_m_nats_upper(double m, double q, double a, double nats, double *work, double *log_m, double *err)
 {
     double h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, nats), 2 * HS_PI / sqrt(2 * (nats + 2)))),

@@ -231,7 +231,7 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
         } else if (q == 1) {
             term = 0.5 * m * m * t * (1 + t);
             st = HS_OK;
-        } else st = hs_log_m_upper(m, q, C->run.add ? -t : 1 + t, k, work, &term, &err);
+        } else st = hs_log_m_upper(m, q, C->run.add ? -t : 1 + t, fabs(k), work, &term, &err);
         if (st) {
             if (!(t > 1e-6)) return st;
             t *= 0.5;

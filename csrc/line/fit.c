@@ -1,7 +1,7 @@
 /* fit.c - what a line is off by where rules of few shifts stand for many steps.
  *
  * Symbols. Steps of one sampling rate q with shifts m_i and counts k_i lie in boxes of m; a rule has shifts x_a and
- *   real weights W_a > 0 such that sum k_i T_j - sum W_a T_j is small for the Chebyshev polynomials of the box. w_m
+ *   real weights W_a such that sum k_i T_j - sum W_a T_j is small for the Chebyshev polynomials of the box. w_m
  *   the density of v; m' the real shift with Re(1/m^2) = 1/m'^2, F = sup |w_m|/w_m'. A = 1 + t (REMOVE) or -t (ADD) at
  *   a real tilt t, a = A +- iy, kappa(y) = |a||a-1|/|A||A-1|. P = 1 - |phi|^2.
  *
@@ -260,6 +260,7 @@ hs_run hs_outline(const hs_run *run)
     if (!n) return out;
     out.b = out.ruled = n;
     out.light = run->light_outline;
+    out.apart = 0;
     out.m = run->outline;
     out.q = run->outline + n;
     out.k = run->outline + 2 * n;

@@ -22,6 +22,8 @@ from .what.pair import GaussianSteps
 from .wide import FREQUENCY, JUMPS, SMALL, TARGET, disc_ellipses
 
 U = 2.0**-53
+WORTH = 0.4
+"""Of the number of steps: a rule with more rows is none."""
 MARGIN = 3.0
 """Nats by which all points together may miss more than one rate."""
 SPAN = 1.2
@@ -46,8 +48,9 @@ NODES, TAIL, LOSS = 1.0, 2.0, 3.0
 class Span:
     """An interval of a variable that goes to [-1, 1] by an increasing map, and its Chebyshev points."""
 
-    def __init__(self, place, back, low: float, high: float, count: int):
-        self.place, self.count = place, count
+    def __init__(self, place, back, error: float, low: float, high: float, count: int):
+        self.place, self.error, self.count = place, error, count
+        """error: of place, in units of long double."""
         theta = np.pi * (np.arange(count, dtype=np.longdouble) + np.longdouble(0.5)) / count
         self.points = np.clip(back(np.cos(theta)).astype(float), low, high)
         self.chebyshev = compression.chebyshev(place(self.points), count)
@@ -58,18 +61,18 @@ class Span:
         """[points, degrees]: the weight of a point is this times the moments of what it stands for; by one of Newton's
         steps to the inverse, as the points were rounded."""
 
-    @property
-    def lebesgue(self) -> float:
-        """The largest sum_b |lambda_b(x)| of the points, at most [Tre13, Thm 15.2, (15.6)]."""
-        return (1 + 2 / math.pi * math.log(self.count)) * (1 + 1e-6)
+        at_ideal = self.weigh @ np.cos(np.outer(theta, np.arange(count))).T
+        self.lebesgue = (1 + 2 / math.pi * math.log(count)) * float(np.abs(at_ideal).sum(axis=0).max()) * (1 + 1e-9)
+        """sum_b |lambda_b(x)| is at most this, lambda_b the polynomial with the coefficients `weigh`: interpolated from
+        the points before they were rounded [theory: compression.grid]."""
 
     def moved(self):
-        """Bounds, [degrees], of what sum_b lambda_b(x) T_i(x_b) differs from T_i(x) by at every x of the interval;
-        lambda_b is the polynomial with the coefficients `weigh`."""
+        """Bounds, [degrees], of what sum_b lambda_b(x) T_i(x_b) differs from T_i(x) by at every x of the interval, and
+        where place(x) is off."""
         each = self.chebyshev.T @ self.weigh
         off = np.abs(each - np.eye(self.count, dtype=np.longdouble)).sum(axis=1)
         degree = np.arange(self.count)
-        return (off + (self.count + 4 + 16 * degree**2) * 4 * UNIT).astype(float)
+        return (off + (2 * self.count * (self.count + 4) + (8 + 4 * self.error) * degree**2) * UNIT).astype(float)
 
 
 def rule(steps: GaussianSteps) -> Ruled | None:
@@ -96,7 +99,7 @@ def rule(steps: GaussianSteps) -> Ruled | None:
             span = GaussianSteps(m[here], q[here], k[here])
             _in_rates(span, 1 + tilt, variance, nodes, fits)
             outline.append(span)
-    if len(fits) > _core.FITS_MAX:
+    if len(fits) > _core.FITS_MAX or not len(rows) + len(tail) + len(nodes) < WORTH * steps.q.size:
         return None
     drawn, light = _outline(outline, share)
     return ruled_of(
@@ -198,9 +201,10 @@ def _grid(shifts: Span, rates: Span, m, q, k):
         each = _core.rate_moments(x, y, k[at : at + SLAB], shifts.count, rates.count).astype(np.longdouble)
         sums += each[0] + each[1]
     degree = np.arange(max(shifts.count, rates.count), dtype=float) ** 2
-    joins = 2.0**-70 + ((SLAB + 8) * U) ** 2 + (m.size / SLAB + 8) * UNIT
+    joins = 2.0**-70 + SLAB * 2.0**-76 + ((SLAB + 8) * U) ** 2 + (m.size / SLAB + 8) * UNIT
     total = float(k.sum()) * (1 + 1e-12)
-    off = joins + UNIT * (2 + 16 * degree[: shifts.count, None] + 2 * degree[None, : rates.count])
+    of_shifts, of_rates = (2 + shifts.error) * degree[: shifts.count], 2 * degree[: rates.count]
+    off = joins + UNIT * (2 + of_shifts[:, None] + of_rates)  # a rate is off as the span's moved() has it
     return sums, total * off, total
 
 
@@ -211,7 +215,9 @@ def _weights(shifts: Span, rates: Span, sums, off, total: float):
     weights = (shifts.weigh @ per_rate.T).astype(float)
     ours = weights.T.astype(np.longdouble) @ shifts.chebyshev
     degree = np.arange(shifts.count, dtype=float)
-    rounded = np.abs(weights).sum(axis=0)[:, None] * (shifts.count + 8 + 16 * degree**2) * 4 * UNIT
+    rounded = (
+        np.abs(weights).sum(axis=0)[:, None] * (4 * (shifts.count + 8) + (8 + 4 * shifts.error) * degree**2) * UNIT
+    )
     rounded = (
         rounded + np.abs(rates.weigh) @ off.T + 4 * (rates.count + 4) * UNIT * np.abs(rates.weigh) @ np.abs(sums.T)
     )
@@ -240,7 +246,7 @@ def _span_of_rates(q, count: int) -> Span:
     middle, half = 0.5 * (np.longdouble(low) + high), 0.5 * (np.longdouble(high) - low) * (1 + 1e-12)
     if half == 0:
         half = np.longdouble(1)
-    return Span(lambda x: (x.astype(np.longdouble) - middle) / half, lambda t: middle + half * t, low, high, count)
+    return Span(lambda x: (x.astype(np.longdouble) - middle) / half, lambda t: middle + half * t, 4, low, high, count)
 
 
 def _append(m, q, weights, nodes: list) -> None:
@@ -262,7 +268,7 @@ def _on_a_disc(m, q, k, a: float, nodes: list, fits: list) -> None:
         needed = (nats + math.log(4 * size / (1 - 1 / rho))) / math.log(rho) if size < 0.5 else math.inf
         points, best = min((points, best), (max(2.0, needed), i))
     per_rate = _points_of_rates(q, high, total, a)
-    if not points * per_rate < 0.8 * m.size:
+    if not points * per_rate < 0.8 * m.size or max(points, per_rate) > _core.RATE_DEGREES:
         return _keep(m, q, k, nodes)
     tangent, centre = wide._tangent(low, high), low * high
 
@@ -273,7 +279,8 @@ def _on_a_disc(m, q, k, a: float, nodes: list, fits: list) -> None:
     def back(x):
         return np.sqrt(centre * (1 + tangent * x) / (1 - tangent * x))
 
-    shifts, rates = Span(place, back, low, high, math.ceil(points)), _span_of_rates(q, math.ceil(per_rate))
+    shifts = Span(place, back, 8 + 1 / tangent, low, high, math.ceil(points))
+    rates = _span_of_rates(q, math.ceil(per_rate))
     sums, off, total = _grid(shifts, rates, m, q, k)
     weights, missed, both = _weights(shifts, rates, sums, off, total)
     _append(shifts.points.tolist(), rates.points.tolist(), weights, nodes)
@@ -305,7 +312,7 @@ def _by_orders(m, q, k, variance: float, nodes: list, fits: list) -> None:
     def back(x):
         return np.sqrt(np.longdouble(square) * (1 + x) / 2)
 
-    shifts, rates = Span(place, back, 0.0, high, count), _span_of_rates(q, per_rate)
+    shifts, rates = Span(place, back, 9, 0.0, high, count), _span_of_rates(q, per_rate)
     sums, off, total = _grid(shifts, rates, m, q, mass)
     off = off + 4 * U * total  # of m^2 k
     masses, missed, both = _weights(shifts, rates, sums, off, total)
