@@ -355,6 +355,7 @@ def test_no_circle_is_filled_whose_rounding_is_wider_than_asked(monkeypatch):
     """It took 9 s."""
     monkeypatch.setattr(pld, "convolve", lambda *_: pytest.fail("a convolution was made"))
     run = hs.bounded_range(0.5) * 2
-    for ask in (lambda: hs.delta(run, 0.2, rtol=3e-12), lambda: hs.epsilon(run, 1e-3, rtol=1e-12)):
+    pld_of = {"route": "pld"}  # the contour answers
+    for ask in (lambda: hs.delta(run, 0.2, rtol=3e-12, **pld_of), lambda: hs.epsilon(run, 1e-3, rtol=1e-12, **pld_of)):
         with pytest.raises(hs.AccuracyError):
             ask()

@@ -215,6 +215,8 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
         width = (high - low) / mid if mid > 0 else math.inf
         if far or width <= goal or (width == math.inf and dx < first):
             break
+        if low <= 0 and dx < first and terms[0] > 0.9 * (high - low):
+            break  # of a curve that lies below what its tails are known to
         # rounding makes the width, or more than was asked for: that of the stages, or a floor, which finer meshes raise
         if terms[2] > min(0.4 * (high - low), goal * mid if rtol else math.inf):
             if not limits.evolving:
