@@ -29,7 +29,7 @@ MORE_NODES = 1 << 17
 
 ENOUGH = 1e-9
 """Relative width that is enough of one distinct step whose line is short, where none is asked for; of several, and of
-Laplace noise, whose tails fall with a power of the frequency, SHARP is."""
+sampled Laplace noise, whose tails fall with a power of the frequency and whose nodes cost most, SHARP is."""
 
 WIDE = 1e-7
 """Relative width from which a lower line is tried."""
@@ -191,7 +191,7 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None, lines
 
 def fine(steps) -> float:
     """The relative width that will do where none is asked for."""
-    short = len(steps) == 1 and not isinstance(steps[0], LaplaceStep)
+    short = len(steps) == 1 and not (isinstance(steps[0], LaplaceStep) and steps[0].q < 1)
     return ENOUGH if short else SHARP
 
 
