@@ -45,7 +45,7 @@ static double off_rate(const hs_fit *f, double q, double A, double *work)
 /* F |M - 1| at most, over complex shifts [theory: compression.strip] or complex rates [theory: compression.rates]. */
 static double off_one(const hs_fit *f, double A, double *work)
 {
-    double x = off_rate(f, f->q, A, work), more = f->q / f->least;
+    double x = off_rate(f, f->q, A, work), more = f->turn > 0 ? f->q / f->least : 1;
     if (f->turn > 0 && A >= 2) x += 0.5 * A * (A - 1) * f->q * f->q * expm1(f->m * f->m) * SLACK;
     else if (f->turn > 0) x += more * more * SLACK * off_rate(f, f->least, A, work);
     return x < 1e300 ? f->factor * x * SLACK : HUGE_VAL;
@@ -55,11 +55,9 @@ static double off_one(const hs_fit *f, double A, double *work)
 static int is_of_others(const hs_fit *f, int tail)
 { return f->count > 0 || f->of == HS_FIT_LOSS || f->of == (tail ? HS_FIT_NODES : HS_FIT_TAIL); }
 
-static double of_square(const hs_fit *f, double D);
-
 /* The sum over groups of the least over their rows of weight by `each` at the frequency y and D = kappa X_row
- * e^{y turn}; unit = |z (1+z)|. */
-static double over_groups(const hs_fit *fits, int n, const double *X, double kappa, double unit, double y,
+ * e^{y turn}, of those groups that serve the tail or of those that serve all else; unit = |z (1+z)|. */
+static double over_groups(const hs_fit *fits, int n, const double *X, double kappa, double unit, double y, int tail,
                           double (*each)(const hs_fit *f, double D))
 {
     double sum = 0, best = HUGE_VAL;
@@ -67,7 +65,7 @@ static double over_groups(const hs_fit *fits, int n, const double *X, double kap
     for (i = 0; i < n; i++) {
         const hs_fit *f = &fits[i];
         double D = kappa * X[i];
-        if (is_of_others(f, each == of_square)) continue;
+        if (is_of_others(f, tail)) continue;
         if (f->turn > 0 && y > 0) D = D > 0 ? D * exp(f->turn * y) * SLACK : D; /* [theory: compression.rates] */
         if (f->q == 1) best = 0.5 * unit * f->weight;
         else best = fmin(best, f->weight * each(f, D * SLACK));
@@ -119,7 +117,7 @@ static int has_orders(const hs_fit *fits, int n)
 double hs_fit_losses(const hs_fit *fits, int n)
 {
     double X[HS_FITS_MAX] = {0};
-    return n > HS_FITS_MAX || has_orders(fits, n) ? HUGE_VAL : over_groups(fits, n, X, 1, 0, 0, of_loss);
+    return n > HS_FITS_MAX || has_orders(fits, n) ? HUGE_VAL : over_groups(fits, n, X, 1, 0, 0, 0, of_loss);
 }
 
 /* log M times the largest -l. */
@@ -212,16 +210,16 @@ int hs_fit_near(const hs_fit *fits, int n, int add, double t, double *work, hs_n
         r = discs[i].r;
         r2 = r * r;
         off_discs(fits, n, A, r, 0.1 * HS_NEAR_NATS, 0, work, X);
-        e += over_groups(fits, n, X, 1, 0, 0, of_log);
-        square += over_groups(fits, n, X, 1, 0, 0, of_log_square);
-        far += over_groups(fits, n, X, 1, 0, 0, of_log_far);
+        e += over_groups(fits, n, X, 1, 0, 0, 0, of_log);
+        square += over_groups(fits, n, X, 1, 0, 0, 0, of_log_square);
+        far += over_groups(fits, n, X, 1, 0, 0, 0, of_log_far);
         out->mean = fmin(out->mean, e / r * SLACK);
         out->var = fmin(out->var, 2 * e / r2 * SLACK);
         out->fourth = fmin(out->fourth, (24 * e + 12 * square) / (r2 * r2) * SLACK);
         out->side = fmin(out->side, (6 * e + 4 * square + 4 * r * far) / (r2 * r) * SLACK);
         if (e < HS_NEAR_NATS) break;
     }
-    out->K += over_groups(fits, n, X, size / ((fabs(A) + r) * (fabs(A - 1) + r)) * SLACK, size * SLACK, 0, of_log);
+    out->K += over_groups(fits, n, X, size / ((fabs(A) + r) * (fabs(A - 1) + r)) * SLACK, size * SLACK, 0, 0, of_log);
     for (i = 0; i < n; i++)
         if (fits[i].q == 1) {
             out->mean += (t + 0.5) * fits[i].weight * SLACK;
@@ -242,8 +240,8 @@ double hs_fit_upper(const hs_contour *C, double s, double excess, double *work)
     int n = C->run.n_fits, at = 0;
     if (n > HS_FITS_MAX) return HUGE_VAL;
     off_discs(fits, n, A, 0, HS_NEAR_NATS, 0, work, X);
-    of_logs = over_groups(fits, n, X, 1, turn, 0, of_log);
-    of_ones = over_groups(fits, n, X, 1, turn, 0, of_one) + excess * SLACK;
+    of_logs = over_groups(fits, n, X, 1, turn, 0, 0, of_log);
+    of_ones = over_groups(fits, n, X, 1, turn, 0, 0, of_one) + excess * SLACK;
     while (next_orders(fits, n, &at, &O)) {
         double grown = growth_upper(&O, A, work);
         of_logs += hs_orders_upper(&O, A, 0, 0, grown, 1) * SLACK;
@@ -299,8 +297,8 @@ static void visit_aliases(const hs_contour *C, double *work, hs_sums *S)
     for (i = 1; i < 3; i++) {
         double s = i == 1 ? C->s_right : C->s_left, turn = fabs(s * (1 + s));
         off_discs(fits, rows, hs_contour_tilt(C, s), 0, 1e-3 * HS_FIT_NATS, 0, work, X);
-        S->fitted[i] = over_groups(fits, rows, X, 1, turn, 0, of_log);
-        S->loose[i] = over_groups(fits, rows, X, 1, turn, 0, of_one);
+        S->fitted[i] = over_groups(fits, rows, X, 1, turn, 0, 0, of_log);
+        S->loose[i] = over_groups(fits, rows, X, 1, turn, 0, 0, of_one);
     }
 }
 
@@ -336,16 +334,16 @@ int hs_fit_visit(const hs_contour *C, double *work, hs_sums *S)
     visit_aliases(C, work, S);
     if (!aliases_known(S)) return HS_TOO_WIDE;
     off_discs(fits, rows, A, 0, 0, 1, work, X);
-    S->fitted[0] = over_groups(fits, rows, X, 1, unit, 0, of_log);
+    S->fitted[0] = over_groups(fits, rows, X, 1, unit, 0, 0, of_log);
     for (n = C->N; n >= 0; n--) {
         double y = (double)n * C->dy, turn = hypot(C->c, y) * hypot(1 + C->c, y);
-        S->fit[n] = n ? over_groups(fits, rows, X, turn / unit * SLACK, turn * SLACK, y, of_log) + S->fitted[0] : 0;
+        S->fit[n] = n ? over_groups(fits, rows, X, turn / unit * SLACK, turn * SLACK, y, 0, of_log) + S->fitted[0] : 0;
         if (n == C->N && !(S->fit[n] < HUGE_VAL)) return HS_TOO_WIDE;
     }
     visit_orders(C, work, S);
     if (!aliases_known(S) || !(S->fit[C->N] < HUGE_VAL)) return HS_TOO_WIDE;
     S->share = tail_share(fits, rows, A, work);
-    S->slack = S->far[0] = 0.5 * over_groups(fits, rows, X, 1, 0, 0, of_square);
+    S->slack = S->far[0] = 0.5 * over_groups(fits, rows, X, 1, 0, 0, 1, of_square);
     for (i = 0; i < rows; i++)
         if (fits[i].q == 1) {
             double less = 0.5 * fits[i].weight * SLACK;
