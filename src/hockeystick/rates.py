@@ -22,6 +22,8 @@ from .what.pair import GaussianSteps
 from .wide import FREQUENCY, JUMPS, SMALL, TARGET, disc_ellipses
 
 U = 2.0**-53
+FEWEST = 4000
+"""Fewer distinct steps are summed as they are: no rule has a quarter of their rows."""
 WORTH = 0.4
 """Of the number of steps: a rule with more rows is none."""
 MARGIN = 3.0

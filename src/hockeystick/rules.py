@@ -39,7 +39,7 @@ def rules(
     if moments:
         made = [("wide", lambda: wide.wide_rule(moments))] if widest else []
         made += [("merged", moments.rule), ("boxes", lambda: moments.rule(False))]
-    elif steps_of and widest:
+    elif steps_of and widest and count >= rates.FEWEST:
         made = [("rates", lambda: rates.rule(steps_of()))]
     for name, make in made:
         ruled = kept(name, make)
