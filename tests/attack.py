@@ -108,6 +108,10 @@ def _alarm(*_):
     raise Slow
 
 
+def _late(*_):
+    """An alarm that came while the timer was stopped."""
+
+
 def tried(seed, index: int, counts: Counter, patience: float) -> list[tuple[str, str]]:
     """(what, detail) of everything wrong with one case: "wrong", "crash" or "slow"."""
     case = queries.draw(seed, index)
@@ -119,6 +123,7 @@ def tried(seed, index: int, counts: Counter, patience: float) -> list[tuple[str,
             found = judge(case, queries.Dice(f"{seed}/{index}/laws"), counts, patience)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, _late)  # after an alarm that still waits has been raised here
     except Slow:  # also one that came after the answer
         counts["slow"] += 1
         return [("slow", "")]
