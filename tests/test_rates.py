@@ -195,3 +195,9 @@ def test_order_and_threads_change_no_bit():
 def test_rare_jumps_have_none():
     assert rates.rule(steps_of(*drawn(1, 2000, (0.3, 20.0), (1e-4, 1e-3)))) is None
     assert rates.loss_of_rates(1.01, 20.0) == math.inf
+
+
+def test_tiny_rates_have_an_answer():
+    """Frequencies of so small a variance are beyond what exp carries."""
+    found = hs.epsilon(hs.compose_arrays(*drawn(1, 5000, (1.0, 3.0), (1e-9, 1e-8))), 1e-9)
+    assert 0 <= found.lower <= found.upper < math.inf

@@ -170,7 +170,7 @@ def _points_of_rates(q, m_top: float, count: float, a: float) -> float:
     points = math.inf
     for rho, most, _, turn in _rate_ellipses(low, high):
         y = 0.55 * (a - 1)  # five standard deviations, as a - 1 is 0.6 FREQUENCY of them
-        size = math.exp(y * turn) * 2 * float(wide._exponent(most, np.array([m_top]), a)[0])
+        size = math.exp(min(y * turn, 300.0)) * 2 * float(wide._exponent(most, np.array([m_top]), a)[0])
         if size < 0.5:
             points = min(points, (math.log(count * 4 * size / (1 - 1 / rho)) + TARGET + MARGIN) / math.log(rho))
     return max(2.0, points)
