@@ -61,11 +61,10 @@ typedef struct {
 
 /* fit.c: a rule of few shifts stands for many steps of one sampling rate q. Error of sum k log M(a; m): within a group
  * the least over its rows of weight D/(1 - D), D = factor kappa |M(A; m) - 1|; see the head of the file. q = 1: weight
- * |z (1+z)|/2. count > 0: steps of small shifts, see orders.c, whose orders below `least` are meant where that is
- * positive. turn > 0: a rule over rates, q the largest modulus of
- * those on an ellipse, least their smallest real part, turn the largest angle of 1 + U. A group is good for what `of`
- * says: for all, for nodes and tilts alone, for the tail alone; HS_FIT_LOSS is no group but says by how much the tail
- * is less for rates above those of its rows. */
+ * |z (1+z)|/2. count > 0: steps of small shifts, see orders.c, whose orders up to `least` are meant where that is
+ * positive. turn > 0: a rule over rates, q the largest modulus of those on an ellipse, least their smallest real part,
+ * turn the largest angle of 1 + U. A group is good for what `of` says: for all, for nodes and tilts alone, for the tail
+ * alone; HS_FIT_LOSS is no group but says by how much the tail is less for rates above those of its rows. */
 typedef struct {
     double group, q, m;
     double factor, weight, count;

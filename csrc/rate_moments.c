@@ -37,9 +37,9 @@ HS_CLONES static void add_product_row(int n, double xh, double xl, const double 
     int j;
     HS_SEPARATE
     for (j = 0; j < n; j++) {
-        double p = xh * yh[j], s = sum[j], t = s + p, z = t - s;
-        rest[j] += ((s - (t - z)) + (p - z)) + (xh * yl[j] + xl * (yh[j] + yl[j]));
-        sum[j] = t;
+        double lost = xh * yl[j] + xl * (yh[j] + yl[j]);
+        hs_add_kept(xh * yh[j], &sum[j], &lost);
+        rest[j] += lost;
     }
 }
 

@@ -87,7 +87,9 @@ cdef extern from "hs.h" nogil:
     enum:
         HS_KEPT_MORE
         HS_FITS_MAX
+        HS_FIT_NODES
         HS_FIT_TAIL
+        HS_FIT_LOSS
     int64_t hs_kept_room()
     int64_t hs_kept_work()
     int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *kept)

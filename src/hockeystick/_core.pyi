@@ -167,6 +167,9 @@ def contour_work(b: int, n_threads: int = 1) -> int: ...
 
 KEPT_MORE: int
 FITS_MAX: int
+FIT_NODES: int
+FIT_TAIL: int
+FIT_LOSS: int
 KEPT_ROOM: int
 KEPT_WORK: int
 

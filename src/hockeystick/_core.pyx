@@ -363,6 +363,7 @@ def chernoff_upper(m, q, k, int add, int have_eps, double value, double[::1] wor
 
 
 FITS_MAX = HS_FITS_MAX
+FIT_NODES, FIT_TAIL, FIT_LOSS = HS_FIT_NODES, HS_FIT_TAIL, HS_FIT_LOSS
 KEPT_MORE, KEPT_ROOM, KEPT_WORK = HS_KEPT_MORE, hs_kept_room(), hs_kept_work()
 
 

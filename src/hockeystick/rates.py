@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from . import _core, compression, wide
-from .compression import UNIT, Ruled, ruled_of
+from .compression import UNIT, Ruled, _weight, ruled_of
 from .what.pair import GaussianSteps
 from .wide import FREQUENCY, JUMPS, SMALL, TARGET, disc_ellipses
 
@@ -43,8 +43,7 @@ TAIL_HEAVY = 0.7
 """Part of the variance that the tail counts on, where one octave of shifts has so much."""
 SLAB = 1 << 14
 """Steps whose moments are taken at a time."""
-NODES, TAIL, LOSS = 1.0, 2.0, 3.0
-"""HS_FIT_NODES, HS_FIT_TAIL, HS_FIT_LOSS of csrc/hs.h."""
+NODES, TAIL, LOSS = _core.FIT_NODES, _core.FIT_TAIL, _core.FIT_LOSS
 
 
 class Span:
@@ -211,7 +210,7 @@ def _grid(shifts: Span, rates: Span, m, q, k):
 
 
 def _weights(shifts: Span, rates: Span, sums, off, total: float):
-    """Weights [shifts, rates] of the points; what the moments of the shifts of each rate are off by at most, [rates,
+    """Weights [shifts, rates] of the points; what the moments of the shifts are off by at most over all rates, [1,
     degrees]; the number of steps of all rates and of all points, without signs."""
     per_rate = rates.weigh @ sums.T
     weights = (shifts.weigh @ per_rate.T).astype(float)
@@ -225,22 +224,7 @@ def _weights(shifts: Span, rates: Span, sums, off, total: float):
     )
     missed = (np.abs(per_rate - ours) + rounded) * (1 + 1e-9)
     both = total * rates.lebesgue + float(np.abs(weights).sum())
-    return weights, missed.astype(float), both * (1 + 1e-9)
-
-
-def _weight(missed, both: float, rho: float) -> float:
-    """The sum over rates of what f with |f| <= 1 on an ellipse of shifts may differ by [theory: compression.grid]."""
-    degrees = missed.shape[1]
-    known = missed[:, 0] + 2 * missed[:, 1:] @ rho ** -np.arange(1.0, degrees)
-    return (float(known.sum()) + 2 * rho**-degrees / (1 - 1 / rho) * both) * (1 + 1e-9)
-
-
-def _of_rates(span: Span, total: float, rho: float) -> float:
-    """The same of an ellipse of rates, of the steps at their own shifts [theory: compression.grid]."""
-    missed = span.moved()
-    known = missed[0] + 2 * missed[1:] @ rho ** -np.arange(1.0, span.count)
-    rest = 2 * rho**-span.count / (1 - 1 / rho) * total * (1 + span.lebesgue)
-    return (total * float(known) + rest) * (1 + 1e-9)
+    return weights, missed.astype(float).sum(axis=0)[None], both * (1 + 1e-9)
 
 
 def _span_of_rates(q, count: int) -> Span:
@@ -288,9 +272,9 @@ def _on_a_disc(m, q, k, a: float, nodes: list, fits: list) -> None:
     _append(shifts.points.tolist(), rates.points.tolist(), weights, nodes)
     group = 2.0 * len(fits) + 2
     for rho, most, factor in (found[i] for i in (best, best + 2, best + 4, best + 6) if i < len(found)):
-        fits.append((group, top, most, factor, _weight(missed, both, rho), 0.0, 0.0, 0.0, NODES))
+        fits.append((group, top, most, factor, _weight(missed, both, 0.0, rho), 0.0, 0.0, 0.0, NODES))
     for rho, most, least, turn in _rate_ellipses(float(q.min()), top):
-        size = _of_rates(rates, total, rho)
+        size = _weight(total * rates.moved()[None], total * (1 + rates.lebesgue), 0.0, rho)
         fits.append((group + 1, most, high, 1.0, size, 0.0, turn, least, NODES))
     return None
 
@@ -319,14 +303,16 @@ def _by_orders(m, q, k, variance: float, nodes: list, fits: list) -> None:
     off = off + 4 * U * total  # of m^2 k
     masses, missed, both = _weights(shifts, rates, sums, off, total)
     weights = masses / (shifts.points**2)[:, None]
-    missed = missed + 4 * U * np.abs(masses).sum(axis=0)[:, None]
+    missed = missed + 4 * U * np.abs(masses).sum()
     _append(shifts.points.tolist(), rates.points.tolist(), weights, nodes)
     everything = (total * (1 + rates.lebesgue) + both) / square * (1 + 1e-9)
     group = 2.0 * len(fits) + 2
     for stretch in wide.STRETCHES[best]:
         axis = 2 * float(stretch) - 1
         rho, reach = axis + math.sqrt(axis * axis - 1), square * float(stretch) * (1 + 1e-12)
-        fits.append((group, top, high, reach, _weight(missed, both, rho) / reach * (1 + 1e-9), everything, 0, 0, NODES))
+        fits.append(
+            (group, top, high, reach, _weight(missed, both, 0.0, rho) / reach * (1 + 1e-9), everything, 0, 0, NODES)
+        )
     moved = float(rates.moved().max()) * total / square * (1 + 1e-9)
     exact = per_rate if per_rate > 1 else 0  # orders that interpolation carries, of a single rate all
     fits.append((group + 1, top, high, square * (1 + 1e-12), moved, everything, 0.0, exact, NODES))
@@ -338,7 +324,11 @@ def _tail(m, q, k, a: float, variance: float, squares: float, fits: list):
     parts, most, counts = [], 1.0, None if (k == 1).all() else k.astype(np.int64)
     top = float(m.max())
     to_octave = next((n for n in CELLS if loss_of_rates(2 ** (1 / n), top) < 0.5 * LOSS_MOST), CELLS[-1])
-    for here in _cells(np.floor(to_octave * np.log2(q))):
+    size, left = k * q * q * np.expm1(np.minimum(m * m, 50.0)), squares
+    for here in sorted(_cells(np.floor(to_octave * np.log2(q))), key=lambda here: -float(size[here].sum())):
+        if left > (TAIL_HEAVY + 1) / 2 * variance:
+            break  # what is left is not counted
+        left += float(size[here].sum())
         moments, rate = compression.StepMoments(), float(q[here].min())
         moments.add(m[here], rate, None if counts is None else counts[here])
         (of,) = moments.boxes()
