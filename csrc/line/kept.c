@@ -187,6 +187,7 @@ int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_
     if (!C->run.n_fits) C->more = (int)fmin(HS_KEPT_MORE, fmax(C->more, C->run.b / 4));
     for (i = 0; i < HS_DEPTHS && st != HS_NO_SADDLE; i++) {
         st = try_at(C, have_eps, value, hs_depths[i], work, n_work, kept, &at);
+        if (st == HS_TOO_WIDE && C->run.n_fits) return st; /* its own error grows below: the next sum is made */
         if (st > HS_LOOSE) continue;
         width = (at.delta.upper - at.delta.lower) / at.delta.estimate;
         if (st == HS_OK || width < 2 * loose) {

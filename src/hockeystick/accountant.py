@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 from . import query
 from .arguments import one_of, respelled
 from .bound import Bound, DomainError, LimitError
-from .compression import FEWEST, RATES_MAX, StepMoments
+from .compression import RATES_MAX, StepMoments
 from .recorded import RecordedRun, gather, joined, moments_of, takes
-from .routes.kept import Lines
+from .routes.kept import FEWEST, Lines
 from .serial import brief
 from .state import ACCOUNTANT, MOMENTS, from_dict, to_dict
 from .what.mechanism import K_MAX, Mechanism, Recorder, Run, as_run, count, real
@@ -230,10 +230,13 @@ class Accountant(Recorder):
             If the ledger cannot take the step.
         """
         times = count("steps", steps if k is None else k)
-        more = as_run(mechanism)
-        if not more.listed:
-            return self._change_moments(more, times)
-        parts = more.parts
+        if isinstance(mechanism, Mechanism):
+            parts: tuple[tuple[Mechanism, int], ...] = ((mechanism, 1),)
+        else:
+            more = as_run(mechanism)
+            if not more.listed:
+                return self._change_moments(more, times)
+            parts = more.parts
         with self._lock:
             self._run = None  # first: an interrupt after it must not leave a run without these steps
             if self._ledger is None:
@@ -244,13 +247,14 @@ class Accountant(Recorder):
 
     def _keep(self, new: dict[Mechanism, int]) -> None:
         """Take new counts."""
-        more = [(step, n - before) for step, n in new.items() if n > (before := self._counts.get(step, 0))]
+        counts = self._counts
+        more = [(step, n - before) for step, n in new.items() if n > (before := counts.get(step, 0))]
         self._run = None
         moments, lines = self._apart(), self._lines
         self._moments = self._lines = None  # until the counts have the steps; after an interrupt made again
         self._counts.update(new)
         self._moments = (gather(moments, more, lines) and moments) if moments else moments
-        self._lines = lines
+        self._lines = lines if self._moments else None
 
     def _admitted(self, parts: tuple[tuple[Mechanism, int], ...], times: int) -> dict[Mechanism, int]:
         """The new counts of `parts`, once it is sure that they may be recorded."""
@@ -438,6 +442,17 @@ class Accountant(Recorder):
             known = self._recorded()
             return known.alone() if isinstance(known, RecordedRun) else known
 
+    def _again(self, what: str, at: float) -> Any:
+        """What a line that is kept says alone, asked the same again: what most questions of a training loop come to."""
+        lines = self._lines
+        if lines is None or self._ledger is not None or self.adjacency == "replace_one":
+            return None
+        with self._lock:
+            if lines is not self._lines:
+                return None
+            place, total = lines.place, lines.total
+        return lines.again(what, at, place, total)
+
     def _asked(self) -> Run:
         with self._lock:
             return self._recorded()
@@ -450,7 +465,7 @@ class Accountant(Recorder):
     def _known(self) -> Run:
         """The run of the counts; where these have moments, its questions go to the lines that are kept."""
         if self._run is None:
-            moments = self._gathered()
+            moments = self._moments or self._gathered()
             if moments:
                 self._lines = self._lines or Lines(sum(moments.counts().values()))
                 self._run = RecordedRun(self._counts, moments, self._base, lines=self._lines)
@@ -499,6 +514,10 @@ class Accountant(Recorder):
 
     def epsilon(self, delta: float | Numbers, **options: Unpack[Query]) -> Bound[Any]:
         """eps(delta) of what was recorded; options as in `hockeystick.epsilon`. Returns a Bound."""
+        if not options and type(delta) is float and 0 < delta < 1:
+            found = self._again("root", delta)
+            if found:
+                return query.bound_of(found).answers("epsilon", delta)
         return query.epsilon(self._asked(), delta, **self._related(options))
 
     @overload
@@ -509,6 +528,10 @@ class Accountant(Recorder):
     @respelled(epsilon="eps")
     def delta(self, eps: float | Numbers, **options: Unpack[Query]) -> Bound[Any]:
         """delta(eps) of what was recorded; options as in `hockeystick.delta`. Returns a Bound."""
+        if not options and type(eps) is float:
+            found = self._again("point", eps)
+            if found:
+                return query.bound_of(found.of_delta()).answers("delta", eps)
         return query.delta(self._asked(), eps, **self._related(options))
 
     def state_dict(self) -> dict[str, Any]:

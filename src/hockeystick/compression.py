@@ -114,10 +114,13 @@ class StepMoments:
 
     def add_step(self, m: float, q: float, n: int) -> bool:
         """Add one step n times; False where that is of one rate too many."""
-        if q not in self.sums and len(self.sums) >= RATES_MAX:
-            return False
-        counts = self._counts
-        _core.step_moments_add_one(m, n, self._changing(q))
+        sums = self.sums.get(q)
+        if sums is None:
+            if len(self.sums) >= RATES_MAX:
+                return False
+            sums = self._changing(q)
+        counts, self._counts, self._boxes = self._counts, None, None  # until the sums have the step
+        _core.step_moments_add_one(m, n, sums)
         if counts is not None:
             counts[q] = counts.get(q, 0) + n
             self._counts = counts
@@ -153,19 +156,21 @@ class StepMoments:
         return made
 
     def counts(self) -> dict[float, int]:
-        """Number of steps of every rate that has some."""
+        """Number of steps of every rate that has some; not to be changed."""
         if self._counts is None:
             self._counts = self._read_counts()
-        return {q: n for q, n in self._counts.items() if n}
+        return self._counts
 
     def _read_counts(self) -> dict[float, int]:
         found = {}
         for q, sums in self.sums.items():
             low, high = sums[:, 0, 0], sums[:, 0, 1]
             if high.max() < 1 << 36:  # no more than 2^50 of a box, 2^59 of all
-                found[q] = int(((high << np.uint64(14)) | (low >> np.uint64(50))).sum())
+                n = int(((high << np.uint64(14)) | (low >> np.uint64(50))).sum())
             else:
-                found[q] = sum(int(count) for count in low) + (sum(int(count) for count in high) << 64) >> 50
+                n = sum(int(count) for count in low) + (sum(int(count) for count in high) << 64) >> 50
+            if n:
+                found[q] = n
         return found
 
     def __eq__(self, other: object) -> bool:

@@ -458,8 +458,7 @@ class _Settings(Question):
     def bound(self, answers, like) -> Bound[Any]:
         """A Bound of the shape of `like` from the answer for every entry."""
         if isinstance(like, float) or np.ndim(like) == 0:
-            low, mid, high, terms, route = answers[0]
-            return Bound(low, mid, high, route, True, (TERMS[route], terms))
+            return bound_of(answers[0])
         shape = np.shape(like)
         ends = np.array([(found.lower, found.estimate, found.upper) for found in answers], dtype=float).reshape(-1, 3)
         low, mid, high = (column.reshape(shape) for column in ends.T.copy())
@@ -469,6 +468,12 @@ class _Settings(Question):
             for name, value in zip(TERMS[found.route], found.terms, strict=True):
                 terms[name][i] = value
         return Bound(low, mid, high, "+".join(routes), True, Budget({n: v.reshape(shape) for n, v in terms.items()}))
+
+
+def bound_of(found: Point | Root) -> Bound[float]:
+    """What one answer says, of delta itself if it is a Point `of_delta`."""
+    low, mid, high, terms, route = found
+    return Bound(low, mid, high, route, True, (TERMS[route], terms))
 
 
 def _note(settings: _Settings, what: str, at: float, found) -> None:

@@ -34,8 +34,8 @@ MOST = 1 << 62
 
 def row_of(step: Mechanism) -> tuple[float, float] | None:
     """(shift, rate) of a Gaussian step or a Poisson sample of one; None of others."""
-    base = step.base if isinstance(step, PoissonSubsampled) else step
-    return as_gaussian(step, "add_remove") if isinstance(base, Gaussian) else None
+    base = step.base if type(step) is PoissonSubsampled else step
+    return as_gaussian(step, "add_remove") if type(base) is Gaussian else None
 
 
 def takes(moments: StepMoments, step: Mechanism) -> bool:
@@ -194,9 +194,12 @@ class RecordedRun(Gathered):
 
     def gaussian_facts(self) -> tuple[float, float, bool]:
         """As `pair.gaussian_facts`."""
-        counts = self._moments.counts()
-        wall = math.fsum([-n * math.log1p(-q) if q < 1 else math.inf for q, n in counts.items()])
-        return float(sum(counts.values())), wall, not counts or counts.keys() == {1.0}
+        total, wall, whole = 0, [], True
+        for q, n in self._moments.counts().items():
+            total += n
+            wall.append(-n * math.log1p(-q) if q < 1 else math.inf)
+            whole = whole and q == 1
+        return float(total), math.fsum(wall), whole
 
     def gaussian_steps(self, adjacency: str) -> GaussianSteps:
         """All steps as arrays of (m, q, k)."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core, scratch
-from ..answers import Crossing, Point, Root, larger
+from ..answers import Crossing, Point, Root, larger, ordered
 from ..arguments import log_lower
 from . import contour
 from .question import Question
@@ -23,6 +23,8 @@ DECIDES = 1e-4
 """The goal where a level is to be compared: an interval that holds it is narrowed by the routes."""
 LINES = 8
 """Most lines of one accountant."""
+FEWEST = 8
+"""Distinct steps from which an accountant keeps lines: of fewer all are summed as fast as one is added."""
 LOST = 1 << 62
 """The place of a line of which nobody knows what it holds: beyond that of every run."""
 
@@ -79,6 +81,22 @@ class Lines:
         finally:
             self._lock.release()
 
+    def again(self, what: str, at: float, place: int, total: float) -> Point | Root | None:
+        """The larger over the directions of so many steps, without a question, where a line of REMOVE that was made for
+        the same says it alone and need not be made anew; else None. Not under replace_one."""
+        have_eps = int(what == "point")
+        key = have_eps, 0, at if have_eps else math.log(at), contour.RTOL
+        if not total <= (1 + GROWTH) * self._tried.get(key, 0.0) or not self._held():
+            return None
+        try:
+            answer = self._answer(key, place, total, _NOTHING)
+        finally:
+            self._lock.release()
+        if answer is None:
+            return None
+        found, below = answer
+        return ordered(found.within_a_curve(at)) if _larger(found, below, have_eps, at) else None
+
     def far(self, question: Question, add: int, eps: float) -> float:
         """Chernoff's bound of log delta(eps), at the tilt that was best when it was last placed."""
         run, key = question.run, (_FAR, add, eps, 0.0)
@@ -107,33 +125,34 @@ class Lines:
         fresh = current and base.total > (1 + GROWTH) * tried
         if fresh:
             self._hold(key, _line_of(_base_of(question, base), key), base)
-        answer = self._answer(key, base, extra)
+        answer = self._answer(key, base.place, base.total, extra)
         line = self._kept.get(key)
         if answer is None and line and (line.place == LOST or not len(extra)):  # the line has had its time
             if current and not fresh:
                 self._hold(key, _line_of(_base_of(question, base), key), base)
-                answer = self._answer(key, base, extra)
+                answer = self._answer(key, base.place, base.total, extra)
             else:
                 self._tried[key] = base.total if fresh else 0.0
             if answer is None and (self._kept.get(key) is line or not len(extra)):
                 self._kept.pop(key, None)
         return answer
 
-    def _answer(self, key: Any, base, extra):
-        """What a line says of the steps of `base` and some more; None where it does not serve."""
+    def _answer(self, key: Any, place: int, total: float, extra):
+        """What a line says of all steps up to `place`, so many, and some more; None where it does not serve."""
         line = self._kept.get(key)
-        total = base.total + float(extra[:, 2].sum()) if len(extra) else base.total
-        if line is None or base.place < line.place or total > (1 + 2 * GROWTH) * line.total:
+        if len(extra):
+            total += float(extra[:, 2].sum())
+        if line is None or place < line.place or total > (1 + 2 * GROWTH) * line.total:
             return None
         have_eps, _, value, _ = key
-        first, last = line.place - self._first, base.place - self._first
+        first, last = line.place - self._first, place - self._first
         rows = np.concatenate([self._rows[first:last], extra]) if len(extra) else self._rows[first:last]
         line.place = LOST  # where it has no room for what was recorded, or fails on the way
         work = scratch.borrow(_core.KEPT_WORK)
         found, below = _core.kept_ask(line.memory, rows, last - first, have_eps, value, line.route != "contour", work)
         scratch.give_back(work)
         if last == first or found.status in (_core.OK, _core.LOOSE):
-            line.place = base.place
+            line.place = place
         if found.status != _core.OK:
             return None
         width = found.width
@@ -155,6 +174,7 @@ class Lines:
             self._kept[key] = line
 
 
+_NOTHING = np.empty((0, 3))
 _FAR = 2
 """In place of have_eps: Chernoff's bound."""
 
@@ -219,6 +239,11 @@ def _with_more(line: _Line, add: int, rows) -> float:
     return math.nextafter(line.upper + float(k @ up) * (1 + 1e-9), math.inf)
 
 
+def _larger(found: Point | Root, below: float, have_eps: int, at: float) -> bool:
+    """Whether an answer is proved to be the larger over the directions, by an upper bound of log delta in the other."""
+    return below <= found.lower if have_eps else found.lower > 0 and below <= log_lower(at)
+
+
 def largest(question, what: str, at: float) -> Point | Root | None:
     """The larger over the directions, where lines are kept for them."""
     lines = question.run.lines
@@ -242,7 +267,7 @@ def largest(question, what: str, at: float) -> Point | Root | None:
     found, below = answer
     if not have_eps and not found.lower > 0:
         return None
-    if not others or (not have_eps and found.lower >= wall) or below <= (found.lower if have_eps else log_lower(at)):
+    if not others or (not have_eps and found.lower >= wall) or _larger(found, below, have_eps, at):
         return found
     if goal == DECIDES and below < 0:
         return found._replace(upper=max(found.upper, below))

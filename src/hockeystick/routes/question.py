@@ -57,7 +57,7 @@ class Question:
         self.loose = False
         self._steps = None
         self.gaussian, self.total, self.wall, self.mirrored = gaussian_facts(run, adjacency)
-        self.few = not self.gaussian or (not run.gathered and len(run.parts) < FEWEST)
+        self.few = not self.gaussian or (run.listed and run.distinct < FEWEST)
 
     @property
     def steps(self):

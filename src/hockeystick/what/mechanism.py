@@ -56,9 +56,11 @@ def real(name: str, value: Any, allowed: str) -> float:
 
 def count(name: str, value: Any, minimum: int = 1, maximum: int = K_MAX) -> int:
     """`value` as an int in [minimum, maximum], or a DomainError. Booleans and fractions are refused."""
+    if type(value) is int and minimum <= value <= maximum:
+        return value
     if isinstance(value, np.ndarray) and not value.ndim:
         value = value[()]
-    whole = type(value) is int or (isinstance(value, int | np.integer) and not isinstance(value, bool))
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not (whole and minimum <= value <= maximum):
         most = maximum if maximum < 10**6 else f"{maximum:.0e}"
         raise DomainError(f"{name} must be an integer from {minimum} to {most}, got {value!r}")

@@ -32,7 +32,7 @@ import numpy as np
 
 from .. import _core
 from ..bound import DomainError
-from ..outward import UP, U
+from ..outward import U
 from .batches import SizeRange, TruncatedPoisson
 from .loss import Atoms, Loss, Tails, mixture, sampled, subsample
 from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run, leaves
@@ -158,12 +158,11 @@ def as_gaussian(step: Mechanism, adjacency: str, cut: Truncation | None = None) 
     Where a range of sizes at rate 1 holds one that is not truncated and one that is, its pair has rate 1
     (`_range_pair`)."""
     base, rate, moves = step, 1.0, 1
-    # every record in every batch: b(1, 2) | b(1, -2) at most; upper bounds only (worst.py)
-    if isinstance(step, SizeRange):
-        everyone = step.step.q == 1 and step.lo <= step.step.max_batch
-        return ((2 if adjacency == "add_remove" else 4) * shift(step.step.base), 1.0) if everyone else None
     if isinstance(step, PoissonSubsampled):
         base, rate = step.base, step.q
+    elif isinstance(step, SizeRange):  # every record in every batch: b(1, 2) | b(1, -2) at most; upper bounds only
+        everyone = step.step.q == 1 and step.lo <= step.step.max_batch
+        return ((2 if adjacency == "add_remove" else 4) * shift(step.step.base), 1.0) if everyone else None
     elif isinstance(step, TruncatedPoisson) and reveals(step):
         cut = cut or truncation_of(step)
         base, rate = step.base, step.q
@@ -173,10 +172,6 @@ def as_gaussian(step: Mechanism, adjacency: str, cut: Truncation | None = None) 
             return None
         elif cut.dropped:
             return None
-    elif isinstance(step, SizeRange) and step.step.q == 1 and step.lo <= step.step.max_batch:
-        base = step.step.base
-        if step.hi > step.step.max_batch:
-            return (2 + DOWN_CUT[adjacency]) * shift(base) * UP, 1.0
     if not isinstance(base, Gaussian):
         return None
     if adjacency == "replace_one":
