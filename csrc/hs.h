@@ -303,6 +303,16 @@ void hs_mixture_points(const hs_mixture *g, int add, double *l, double *lp, doub
 int64_t hs_allocation_work(void);
 int hs_allocation_line(double m, double t, double c, int64_t n, const double *y, double *work, double *out);
 
+/* one_term.c: sums over one term of an epoch; psi rejects it about b, none beyond `last` of eta below. */
+typedef struct {
+    double m, b, eta, last;
+} hs_rejected;
+int hs_term_turned(int64_t n, const double *term, int64_t n_y, const double *y, double *out);
+int hs_term_grown(int64_t n, const double *term, double r, double rho, double *out);
+int hs_term_jumps(const hs_rejected *R, int64_t n_x, const double *x, int64_t n_y, const double *y, double *out);
+int hs_term_two(double m, double peak, int64_t n_x, const double *x, int64_t n, const double *cell, int64_t shells,
+                const double *shell, double *out);
+
 /* laplace.c: points of a subsampled Laplace step, by a rule of n nodes on each of `panels` panels: 2 + n panels entries
  * in each array. */
 int hs_sublaplace_points(double m, double q, int add, int64_t panels, const hs_rule *rule, double *l, double *lp,

@@ -104,6 +104,7 @@ def test_errors_of_weights_as_large_as_they_are_said_to_be(m, t, z):
         x, period = t * line.slope + np.linspace(-1, 1, 5) * law.sd, 20 * law.sd
         (value, error), (log, off) = line.visit(x, period), law.density(x, line)
         line.rule.w, line.rule.size = line.rule.w * (1 + 1e-7), line.rule.size + 1e-7
+        line.rule._term = None
         (moved, claimed), (log_moved, log_claimed) = line.visit(x, period), law.density(x, line)
     for by, said in ((np.abs(moved - value), claimed + error), (np.abs(log_moved - log), log_claimed + off)):
         assert (by <= said).all() and (said < 2 * by).any()
@@ -199,15 +200,59 @@ def test_bounds_of_tails_hold(m, t):
             assert (np.log(mass) > bound - 6).all()
 
 
+def _at_one_node(z, weight=1.0):
+    """Rows of term_turned and term_grown that make their sums the functions of one z."""
+    rows = np.zeros((4, 16))
+    rows[:, 5] = z, weight, 1.0, 1.0
+    return rows
+
+
 def test_functions_that_lose_their_first_terms():
-    z = np.concatenate([np.geomspace(1e-5, 300, 400), -np.geomspace(1e-5, 300, 400), [0.5, -0.5, 1, -1]])
+    """Of one node, relative, and of 1 - cos z with sin z - z to the sum of both; a phase too large to be reduced."""
+    z = np.concatenate([np.geomspace(1e-5, 300, 200), -np.geomspace(1e-5, 300, 200), [0.5, -0.5, 1, -1, 1e5, 4e5]])
     with mp.workdps(40):
-        for mine, claim, true in (
-            (allocation_density._h2(z), 12, lambda x: mp.expm1(x) - x),
-            (allocation_density._sin_less(z), 14, lambda x: mp.sin(x) - x),
-        ):
-            for x, y in zip(z.tolist(), mine.tolist(), strict=True):
-                assert abs(y / true(mp.mpf(x)) - 1) < claim * 2.0**-53
+        for x in z.tolist():
+            half, less, off, move = _core.term_turned(_at_one_node(x), np.array([-1.0]))[:, 0]
+            true = 1 - mp.cos(x), mp.sin(x) - mp.mpf(x)
+            both = abs(true[0]) + abs(true[1])
+            for mine, claim, one in zip((half, less), (8 if abs(x) < 1 else 14, 14), true, strict=True):
+                assert abs(mine - one) <= claim * 2.0**-53 * (abs(one) if abs(x) < 1 else both)
+            assert off == pytest.approx(float(both), rel=1e-14) and move == min(abs(x), 2)
+            if abs(x) <= 300:
+                h2, slope, error, grown = _core.term_grown(_at_one_node(x), 1.0, 0.5)
+                assert abs(h2 / (mp.expm1(x) - mp.mpf(x)) - 1) < 24 * 2.0**-53
+                assert abs(slope / (x * mp.expm1(x)) - 1) < 8 * 2.0**-53
+                assert error == pytest.approx(h2 + abs(math.expm1(x)), rel=1e-14)
+                assert grown == pytest.approx(math.exp(0.5 * x), rel=1e-14)
+    half, less, off, move = _core.term_turned(_at_one_node(1e6, 3.0), np.array([2.0]))[:, 0]
+    assert (half, less, off, move) == (3.0, 6e6, 2e6 + 1 + 6, 2.0)
+
+
+@pytest.mark.parametrize("b", [3.0, 8.8])
+def test_the_density_of_a_large_term(b):
+    """k at x - y, alone, and what it is off by; one larger and one smaller term on cells [theory: allocation.jump]."""
+    m, eta = 1.0, 0.1
+    worst = 0.0
+    with mp.workdps(40):
+        for g in b + eta * np.linspace(-11.9, 30.0, 60):
+            d, y = math.expm1(m * g - 0.5 * m * m), 7.25
+            k, off, rough = _core.term_jumps(m, b, eta, 12.0, np.array([d + y]), np.array([[y], [1.0], [2.0]]))[:, 0]
+            X = mp.mpf(d + y) - y + 1
+            at = (mp.log(X) + mp.mpf(m) ** 2 / 2) / m
+            true = mp.ncdf((at - b) / mp.mpf(eta)) * mp.exp(-(at**2) / 2) / (m * mp.sqrt(2 * mp.pi) * X)
+            assert abs(k - true) <= rough * 2.0**-53 and off == 2 * k
+            worst = max(worst, float(abs(k - true) / (rough * 2.0**-53)))
+        assert _core.term_jumps(m, b, eta, 12.0, np.zeros(1), np.array([[1.5], [1.0], [1.0]])).sum() == 0
+        cell, shell = np.array([[9.0, 20.0], [20.0, np.inf], [0.5, 0.25]]), np.array([[5.0, np.inf], [1.0, 0.125]])
+        for x in (50.0, 1e4):
+            total = mp.mpf(0)
+            for d, end, mass in cell.T:
+                for last, chance in shell.T:
+                    w = max(mp.mpf(d), mp.mpf(x) - mp.mpf(end) - mp.mpf(last))
+                    at = mp.log(1 + w) / m + mp.mpf(m) / 2
+                    total += mass * chance * min(mp.mpf("0.003"), mp.exp(-(at**2) / 2) / (1 + w) / mp.sqrt(2 * mp.pi))
+            assert abs(_core.term_two(m, 0.003, np.array([x]), cell, shell)[0] / total - 1) < 1e-12
+    assert worst > 1e-3
 
 
 @pytest.mark.parametrize(("sigma", "t", "delta"), [(1.6, 10**6, 1e-5), (1.8, 3000, 1e-5), (1.4, 1000, 1e-5)])

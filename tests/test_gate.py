@@ -211,6 +211,29 @@ TAKE_NONE = {
     "allocation_line": (1.0, 10.0, 1.0, NO, np.zeros(_core.allocation_work())),
 }
 NEED_SOME = {
+    "term_turned": [
+        (np.zeros((3, 16)), LOSS),
+        (np.zeros((4, 8)), LOSS),
+        (np.zeros((4, 0)), LOSS),
+        (np.zeros((4, 16)), NO),
+    ],
+    "term_grown": [(np.zeros((3, 16)), 0.1, 0.1), (np.zeros((4, 8)), 0.1, 0.1), (np.zeros((4, 0)), 0.1, 0.1)],
+    "term_jumps": [
+        (*case, 12.0, x, rows)
+        for case, x, rows in [
+            ((1.0, 3.0, 0.1), LOSS, np.zeros((2, 3))),
+            ((1.0, 3.0, 0.1), LOSS, np.zeros((3, 0))),
+            ((1.0, 3.0, 0.1), NO, np.zeros((3, 3))),
+            ((0.0, 3.0, 0.1), LOSS, np.zeros((3, 3))),
+        ]
+    ],
+    "term_two": [
+        (1.0, 0.1, LOSS, np.zeros((2, 3)), np.zeros((2, 3))),
+        (1.0, 0.1, LOSS, np.zeros((3, 3)), np.zeros((3, 3))),
+        (1.0, 0.1, LOSS, np.zeros((3, 0)), np.zeros((2, 3))),
+        (1.0, 0.1, LOSS, np.zeros((3, 3)), np.zeros((2, 65))),
+        (1.0, 0.1, NO, np.zeros((3, 3)), np.zeros((2, 3))),
+    ],
     "ranged_curve": [(np.zeros(0, np.int64), 0.1, 1, WORK), (np.array([3, 0]), 0.1, 1, WORK)],
     "convolve_tilt": [(0, 0.1, LOSS, 1.0, 0.0, NO), (0, 0.1, NO, 1.0, 0.0, np.zeros(4))],
     "convolve_tail": [(NO, 0, 0.1, 1.0, 0.0, 3), (LOSS, 0, 0.1, 1.0, 0.0, 3)],

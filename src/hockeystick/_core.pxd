@@ -286,3 +286,10 @@ cdef extern from "hs.h" nogil:
     int hs_ranged_curve(int64_t k, const int64_t *m, double h, int above, double *work, int64_t n_work, double *side)
     int64_t hs_allocation_work()
     int hs_allocation_line(double m, double t, double c, int64_t n, const double *y, double *work, double *out)
+    ctypedef struct hs_rejected:
+        double m, b, eta, last
+    int hs_term_turned(int64_t n, const double *term, int64_t n_y, const double *y, double *out)
+    int hs_term_grown(int64_t n, const double *term, double r, double rho, double *out)
+    int hs_term_jumps(const hs_rejected *R, int64_t n_x, const double *x, int64_t n_y, const double *y, double *out)
+    int hs_term_two(double m, double peak, int64_t n_x, const double *x, int64_t n, const double *cell, int64_t shells,
+                    const double *shell, double *out)

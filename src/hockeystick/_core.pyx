@@ -826,6 +826,56 @@ def allocation_line(double m, double t, double c, const double[::1] y, double[::
     return None if status else (float(out[0]), float(out[1]), out[2:].reshape(3, n))
 
 
+def term_turned(const double[:, ::1] term, const double[::1] y):
+    """Rows of sums over one term's nodes at frequencies y; see turn_terms of csrc/law/one_term.c."""
+    out = np.empty((4, lengths(4, term.shape[0], 4) and y.shape[0]))
+    cdef double[:, ::1] o = out
+    cdef int status = HS_BAD_ARGUMENT
+    if term.shape[1] and y.shape[0]:
+        with nogil:
+            status = hs_term_turned(term.shape[1], &term[0, 0], y.shape[0], &y[0], &o[0, 0])
+    check(status, "turned")
+    return out
+
+
+def term_grown(const double[:, ::1] term, double r, double rho):
+    """Sums over one term's nodes at tilt r; see grow_terms of csrc/law/one_term.c."""
+    cdef double out[4]
+    cdef int status = HS_BAD_ARGUMENT
+    lengths(4, term.shape[0], 4)
+    if term.shape[1]:
+        status = hs_term_grown(term.shape[1], &term[0, 0], r, rho, out)
+    check(status, "grown")
+    return out[0], out[1], out[2], out[3]
+
+
+def term_jumps(double m, double b, double eta, double last, const double[::1] x, const double[:, ::1] rows):
+    """Rows of sums over y at x, rows being y and two weights; see csrc/law/one_term.c."""
+    out = np.empty((3, lengths(3, rows.shape[0], 3) and x.shape[0]))
+    cdef double[:, ::1] o = out
+    cdef hs_rejected of = hs_rejected(m, b, eta, last)
+    cdef int status = HS_BAD_ARGUMENT
+    if rows.shape[1] and x.shape[0]:
+        with nogil:
+            status = hs_term_jumps(&of, x.shape[0], &x[0], rows.shape[1], &rows[0, 0], &o[0, 0])
+    check(status, "jumps")
+    return out
+
+
+def term_two(double m, double peak, const double[::1] x, const double[:, ::1] cell, const double[:, ::1] shell):
+    """Sums over cells and shells at every x; see csrc/law/one_term.c."""
+    lengths(3, cell.shape[0], 3)
+    out = np.empty(lengths(2, shell.shape[0], 2) and x.shape[0])
+    cdef double[::1] o = out
+    cdef int status = HS_BAD_ARGUMENT
+    if x.shape[0] and cell.shape[1] and shell.shape[1]:
+        with nogil:
+            status = hs_term_two(m, peak, x.shape[0], &x[0], cell.shape[1], &cell[0, 0], shell.shape[1], &shell[0, 0],
+                                 &o[0])
+    check(status, "two")
+    return out
+
+
 def ranged_curve(const int64_t[::1] m, double h, int above, double[::1] work):
     """The curve of adaptive steps of bounded range at 0, h, ..; see csrc/curve/ranged.c."""
     cdef int64_t points = 1, i

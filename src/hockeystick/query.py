@@ -402,7 +402,7 @@ class _Settings(Question):
         if self.gaussian or self.route not in ("auto", "contour"):
             return False
         rough = copy.copy(self)
-        rough.rough = True
+        rough.rough, rough.about = True, log_delta
         found = rough._ask("contour", "point", add, eps)
         return bool(found) and found.upper <= log_delta
 

@@ -250,7 +250,7 @@ def _narrower(question, add: int, log_delta: float, ask: Callable):
 
 def point(question, add: int, eps: float):
     """delta(eps)."""
-    return _narrower(question, add, 0.0, lambda found: _point(question, found, add, eps))
+    return _narrower(question, add, question.about, lambda found: _point(question, found, add, eps))
 
 
 def _lines(question, found: Finite) -> Lines | None:

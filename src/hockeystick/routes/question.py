@@ -26,13 +26,15 @@ class Question:
     total, wall : number of steps of such a run, no loss of its ADD direction is larger; 0 and infinite for any other.
     few : whether nothing may stand for its steps but they themselves.
     auto : whether no route was named.   why : what the last route said that declined.
-    rough : whether an upper end of any width will do.   known : what routes asked before left, or None.
+    rough : whether an upper end of any width will do.   about : log of what delta is compared to, or 0.
+    known : what routes asked before left, or None.
     lines : lines that serve more than one eps (near.py), where many are asked; else None.   loose : whether these may
     be as wide as a line aims at, and not only about as wide as one placed at the eps itself.
     """
 
     __slots__ = (
         "_steps",
+        "about",
         "adjacency",
         "auto",
         "few",
@@ -52,7 +54,7 @@ class Question:
 
     def __init__(self, run, adjacency: str, auto: bool, rtol: float | None, n_threads: int):
         self.run, self.adjacency, self.auto, self.rtol, self.n_threads = run, adjacency, auto, rtol, n_threads
-        self.why, self.rough, self.known = "", False, None
+        self.why, self.rough, self.about, self.known = "", False, 0.0, None
         self.lines: dict | None = None
         self.loose = False
         self._steps = None

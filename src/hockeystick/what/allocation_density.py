@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from .. import _core
 from ..outward import DOWN, U
 
 if TYPE_CHECKING:
@@ -45,6 +46,10 @@ REACH, JUMPS_REACH = 90.0, 400.0
 
 CELLS = 16
 """Of what lies beyond the points, to beyond the centre of the window; they grow from half a deviation on."""
+
+SPANS, GROWN, PLACES = (1.4, 4.0, 12.0, 40.0), 1.04, 240
+"""A window's width is tried up to so many times the least one, each so much larger than the one before, by tails at so
+many places."""
 
 STEP = 5.0
 TAUS = (9.0, 6.5, 4.5, 3.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.25, 0.17, 0.12, 0.08, 0.05)
@@ -81,10 +86,7 @@ class Points(NamedTuple):
 
 
 def _normal_cdf(x: np.ndarray) -> np.ndarray:
-    out = np.ones(x.size)
-    some = x < 8.5
-    out[some] = [0.5 * math.erfc(y) for y in (x[some] * -math.sqrt(0.5)).tolist()]
-    return out
+    return _core.normal_tails(np.ascontiguousarray(x))[0]
 
 
 def _tail(x: float) -> float:
@@ -105,56 +107,26 @@ def _log_tails(x: np.ndarray) -> np.ndarray:
     return np.where(x > 0.5, -0.5 * y * y - np.log(2.5 * y), 0.0)
 
 
-def _sum(x: np.ndarray) -> float:
-    """Rounded once."""
-    return math.fsum(x.tolist())
+LANES = 16
+"""Nodes come in multiples of this many, for csrc/law/one_term.c."""
 
 
-SUMMED = 48.0 * U
-"""Relative error of numpy's sum of up to 2^25 positive numbers, which is pairwise: 8 lanes of 16, 3 levels and up to 7
-left over in a block of 128, blocks in a tree of height 18."""
-
-EXP = [1 / math.factorial(n) for n in range(16)]
-SIN = [(-1) ** n / math.factorial(2 * n + 1) for n in range(10)]
-
-
-def _polynomial(x: np.ndarray, coefficients: list[float]) -> np.ndarray:
-    """Horner's rule, from the lowest coefficient on."""
-    out = np.full(x.shape, coefficients[-1])
-    for c in reversed(coefficients[:-1]):
-        out *= x
-        out += c
-    return out
-
-
-def _h2(z: np.ndarray) -> np.ndarray:
-    """e^z - 1 - z within 12u: terms up to z^15/15! below 1/2, where the next one is less than u/10 and a sum is within
-    5u of itself, as every term is less than a fifth of the one before; beyond, expm1 and z cancel to no less than a
-    fifth."""
-    small = np.abs(z) < 0.5
-    y = np.where(small, z, 0.0)
-    out = y * y * _polynomial(y, EXP[2:])
-    if not small.all():
-        large = z[~small]
-        out[~small] = np.expm1(np.minimum(large, 700.0)) - large
-    return out
-
-
-def _sin_less(z: np.ndarray) -> np.ndarray:
-    """sin z - z within 14u: terms up to z^19/19! below 1, where a sum is within 5u of itself; beyond, they cancel to no
-    less than a sixth."""
-    small = np.abs(z) < 1
-    y = np.where(small, z, 0.0)
-    q = y * y
-    out = y * q * _polynomial(q, SIN[1:])
-    if not small.all():
-        large = z[~small]
-        out[~small] = np.sin(large) - large
+def _rows(*rows: np.ndarray) -> np.ndarray:
+    """A row of each, 0 up to a multiple of LANES."""
+    out = np.zeros((len(rows), -(-rows[0].size // LANES) * LANES))
+    for mine, row in zip(out, rows, strict=True):
+        mine[: row.size] = row
     return out
 
 
 def exp(x: float) -> float:
     return math.exp(x) if x < 700 else math.inf
+
+
+def _first(x: np.ndarray, beyond: np.ndarray) -> tuple[float, float]:
+    """The cell of x that ends where x is first `beyond`; the last one at the latest."""
+    at = int(np.argmax(np.append(beyond[1:-1], True))) + 1
+    return float(x[at - 1]), float(x[at])
 
 
 class _Rule:
@@ -163,6 +135,8 @@ class _Rule:
     __slots__ = (
         "H",
         "X",
+        "_cells",
+        "_term",
         "b",
         "chi",
         "d",
@@ -199,6 +173,36 @@ class _Rule:
         self.q1 = _tail((b - m) / scale) - self.q0
         rate = 2 * math.pi * tau / H
         self.miss = 2 * math.exp(0.5 * tau**2 * (1 + eta**-2)) / math.expm1(rate) if rate < 700 else 0.0
+        self._term: np.ndarray | None = None
+        self._cells: tuple[np.ndarray, ...] | None = None
+
+    @property
+    def term(self) -> np.ndarray:
+        """As term_grown takes it: a term of its sums is within 24u by itself, 3u by products."""
+        if self._term is None:
+            self._term = _rows(self.d, self.w, self.w * (self.size + 30 * U + self.summed), self.w * self.moved)
+        return self._term
+
+    @property
+    def cells(self) -> tuple[np.ndarray, ...]:
+        """X at one node left and right of each, the log of how much larger weights are there, and least squares of n
+        and chi up to there."""
+        if self._cells is None:
+            H, at, half = self.H, np.abs(self.b - self.g) / self.eta, 0.5 * self.m**2
+            left, right = (np.exp(self.m * (self.g + move) - half) for move in (-H, H))
+            least = -0.5 * np.maximum(np.abs(self.g) - H, 0) ** 2 - 0.5 * np.maximum(at - H / self.eta, 0) ** 2
+            self._cells = left, right, H * np.abs(self.g), least
+        return self._cells
+
+    @property
+    def summed(self) -> float:
+        """Relative error of a sum of terms of one sign in LANES parts."""
+        return U * (self.g.size / LANES + LANES + 2)
+
+    def peaks(self) -> np.ndarray:
+        """log of mX times a bound of the density of d on the cell right of a node."""
+        least = np.minimum(np.abs(self.g), np.abs(self.g + self.H)) * (self.g * (self.g + self.H) > 0)
+        return -0.5 * least**2 + np.log(self.chi + 1e-300) - self.m * self.g + 0.5 * self.m**2
 
     def rounding_cut(self, s):
         """Bound of the rounding errors of q0 and s q1."""
@@ -206,18 +210,17 @@ class _Rule:
 
     def log_turned(self, tau: float, q: float) -> float:
         """log of a bound of E (|chi(g - i tau)| - chi(g)) e^{-qX}, by cells [theory: allocation.cut]."""
-        x, H, at = tau / self.eta, self.H, (self.b - self.g) / self.eta
-        move = H if q < 0 else -H
-        up = -0.5 * np.maximum(np.abs(self.g) - H, 0) ** 2 - 0.5 * np.maximum(np.abs(at) - H / self.eta, 0) ** 2
-        up -= q * np.exp(self.m * (self.g + move) - 0.5 * self.m**2)
+        x, (left, right, _, least) = tau / self.eta, self.cells
+        up = least - q * (right if q < 0 else left)
         top = float(up.max())
-        return math.log(x * H / 6) + 0.5 * x * x + top + math.log(float(np.exp(up - top).sum()))
+        return math.log(x * self.H / 6) + 0.5 * x * x + top + math.log(float(np.exp(up - top).sum()))
 
-    def log_mean(self, q: float, cell: float = 0.0) -> float:
-        """log of about E chi e^{-qX}; with the mesh for `cell`, of an upper bound by cells."""
-        up = -q * np.exp(self.m * (self.g - cell) - 0.5 * self.m**2) + cell * np.abs(self.g)
+    def log_mean(self, q: float, by_cells: bool = False) -> float:
+        """log of about E chi e^{-qX}; of an upper bound by cells."""
+        left, _, more, _ = self.cells
+        up = more - q * left if by_cells else -q * self.X
         top = float(up.max())
-        return top + math.log(float((self.w * np.exp(up - top)).sum()) + 1e-300)
+        return top + math.log(float(self.w @ np.exp(up - top)) + 1e-300)
 
     def log_rejected(self, shift: float) -> float:
         """log of a bound of Pr[a term is rejected], its normal variable moved by `shift`."""
@@ -226,10 +229,10 @@ class _Rule:
 
     def log_inverse(self, q: float) -> float:
         """log of an upper bound of E chi e^{-qX}/X by cells."""
-        low = self.m * (self.g - self.H) - 0.5 * self.m**2
-        up = -q * np.exp(low) + self.H * np.abs(self.g) - low
+        left, _, more, _ = self.cells
+        up = more - q * left - (self.m * (self.g - self.H) - 0.5 * self.m**2)
         top = float(up.max())
-        return top + math.log(float((self.w * np.exp(up - top)).sum()) + 1e-300)
+        return top + math.log(float(self.w @ np.exp(up - top)) + 1e-300)
 
     def log_end(self, tau: float) -> float:
         """log of a bound of |n chi| within tau of the last place."""
@@ -240,13 +243,14 @@ class _Rule:
 class _Line:
     """C(s)^t on Re s = -r. kappa: log C(-r); slope: its derivative; off: error of kappa."""
 
-    __slots__ = ("kappa", "known", "m", "off", "r", "rule", "slope", "t", "top")
+    __slots__ = ("_peaks", "kappa", "known", "m", "off", "r", "rule", "slope", "t", "top")
 
     def __init__(self, m: float, t: int, r: float, b: float, eta: float, mean: float):
         self.m, self.t, self.r = m, t, r
         self.known: dict[float, tuple[float, float, float]] = {}
         self.top = 9.8 / (m * math.sqrt(t) * min(1.0, mean))
         self.rule = self._place(b, eta)
+        self._peaks: np.ndarray | None = None
         self.kappa, self.slope, self.off = self.real(r)
 
     def _place(self, b: float, eta: float) -> _Rule:
@@ -256,11 +260,10 @@ class _Line:
         wide = min(math.sqrt(2 * (want + 6 + max(0.0, -r))), turn + math.sqrt(2 * (want + 6) + turn * (turn + m)))
         coarse = _Rule(m, b, eta, min(0.25, 0.5 * eta), 1.0, wide)
         best = (0.0, 1.0)
-        for tau in TAUS:
-            if m * tau > 1.4:
-                continue
-            rho = max(r, r * math.cos(m * tau) + self.top * math.sin(m * tau))
-            edge = math.log(float((coarse.w * np.exp(rho * coarse.d)).sum())) + rho - r
+        taus = [tau for tau in TAUS if m * tau <= 1.4]
+        rhos = np.array([max(r, r * math.cos(m * tau) + self.top * math.sin(m * tau)) for tau in taus])
+        edges = np.log(np.exp(np.multiply.outer(rhos, coarse.d)) @ coarse.w) + rhos - r
+        for tau, rho, edge in zip(taus, rhos.tolist(), edges.tolist(), strict=True):
             if coarse.log_end(tau) + rho * coarse.top - r > -want:
                 continue
             total = want + 2 + max(edge, 0.0) + 0.5 * tau * tau * (1 + eta**-2)
@@ -272,11 +275,9 @@ class _Line:
         R = self.rule
         if r in self.known:
             return self.known[r]
-        h, grown = _h2(r * R.d), np.expm1(r * R.d)
-        z = -R.q0 - r * R.q1 + float((R.w * h).sum())
-        first = -R.q1 + float((R.w * R.d * grown).sum())
-        off = float((R.w * (h * (R.size + 16 * U + SUMMED) + abs(r) * R.moved * np.abs(grown))).sum())
-        off += self.missed(r, 0.0) + R.rounding_cut(abs(r))
+        h, slope, off, edge = _core.term_grown(R.term, r, self.grown(r, 0.0))
+        z, first = h - R.q0 - r * R.q1, slope - R.q1
+        off += self.missed(r, 0.0, edge) + R.rounding_cut(abs(r))
         if not (z > -0.9 and off < 0.1 * (1 + z) and math.isfinite(first)):
             self.known[r] = math.inf, math.nan, math.inf
         else:
@@ -297,12 +298,18 @@ class _Line:
             out.append(self.left(r, start) - 0.5 * start * start - f * low + inverse * m * (start + m))
         return float(np.logaddexp(out[0], out[1]))
 
-    def missed(self, r: float, y: float) -> float:
-        """What the rule and its ends miss of E chi h2(-sd), s = -r + iy' with |y'| <= y [theory: allocation.cut]."""
-        R, turn = self.rule, self.m * self.rule.tau
-        rho = math.hypot(r, y) if turn > math.atan2(y, r) else max(r, r * math.cos(turn) + y * math.sin(turn))
+    def grown(self, r: float, y: float) -> float:
+        """rho: |e^{-sX}| <= e^{rho X} on the edges of the strip, s = -r + iy' with |y'| <= y."""
+        turn = self.m * self.rule.tau
+        return math.hypot(r, y) if turn > math.atan2(y, r) else max(r, r * math.cos(turn) + y * math.sin(turn))
+
+    def missed(self, r: float, y: float, edge: float | None = None) -> float:
+        """What the rule and its ends miss of E chi h2(-sd), s = -r + iy' with |y'| <= y [theory: allocation.cut]. edge:
+        the sum of w e^{rho d}."""
+        R, rho = self.rule, self.grown(r, y)
         side = 1 + 2 * math.hypot(r, y)
-        edge = (float((R.w * np.exp(rho * R.d)).sum()) + R.miss) / max(1 - R.miss, 0.5) * exp(rho - r)
+        edge = _core.term_grown(R.term, 0.0, rho)[3] if edge is None else edge
+        edge = (edge + R.miss) / max(1 - R.miss, 0.5) * exp(rho - r)
         left = math.exp(-0.5 * float(R.g[0]) ** 2) * (exp(self.left(r, -float(R.g[0]))) + side)
         last, top = R.log_end(R.tau), R.top
         right = 2 * R.tau * (math.exp(min(last + rho * top - r, 700)) + side * top * math.exp(last))
@@ -323,12 +330,11 @@ class _Line:
             cut = math.exp(min(max(first, last) + grown, 300.0)) * tau / max(1.0, abs(first - last))
             more = R.log_turned(tau, q)
             if q < 1:
-                rest = -R.q0 + q * R.q1 + float((R.w * _h2(-q * R.d)).sum())  # C(q) - 1
-                rest += exp(more + q) + self.missed(-q, 0.0)
-                rest += float((R.w * np.abs(np.expm1(-q * R.d)) * R.size).sum())
-                found = -y * si - r * half + 0.5 * tau * tau + math.log1p(rest)
+                log, _, off = self.real(-q)
+                rest = float(np.logaddexp(log + off, more + q))
+                found = -y * si - r * half + 0.5 * tau * tau + rest
             else:
-                lost = math.log(R.miss + 1e-300) + R.log_mean(q * math.cos(m * R.tau), R.H)
+                lost = math.log(R.miss + 1e-300) + R.log_mean(q * math.cos(m * R.tau), by_cells=True)
                 rest = float(np.logaddexp(R.log_mean(q) + 1e-12, np.logaddexp(lost, more)))
                 found = -r + 0.5 * tau * tau + rest
             edge = self.beyond(r, max(0.0, y * si - max(r, 0.0) * co), 0)
@@ -351,9 +357,11 @@ class _Line:
     def peak(self, r: float) -> float:
         """log of a bound of the density of W, times e^{rW}: that of one term on cells, times C(-r)^(t-1)."""
         R, kappa = self.rule, self.real(r)[0]
-        grown = r * (R.d if r <= 0 else np.append(R.d[1:], R.top - 1))
-        least = np.minimum(np.abs(R.g), np.abs(R.g + R.H)) * (R.g * (R.g + R.H) > 0)
-        one = grown - 0.5 * least**2 + np.log(R.chi + 1e-300) - R.m * R.g + 0.5 * R.m**2
+        if self._peaks is None:
+            self._peaks = R.peaks()
+        one = r * R.d + self._peaks
+        if r > 0:
+            one = np.append(r * R.d[1:], r * (R.top - 1)) + self._peaks
         far = 0.5 * R.m**2 - R.m * R.g[0] - 0.5 * R.g[0] ** 2 + self.left(r, -R.g[0])  # left of the nodes
         return max(float(one.max()), far) - math.log(R.m * 2.5) + (self.t - 1) * (kappa + 1e-6 / self.t)
 
@@ -361,21 +369,17 @@ class _Line:
         """The sum for e^{rx} density(x)/C(-r)^t at period P, and a bound of its error without aliases."""
         R, t, r = self.rule, self.t, self.r
         n = math.ceil(self.top * P / (2 * math.pi))
-        y = 2 * math.pi / P * np.arange(n + 1)
-        a, grown = r * R.d, np.expm1(r * R.d)
-        ph = np.multiply.outer(y, -R.d)
-        half = 2 * np.sin(0.5 * ph) ** 2
-        less = _sin_less(ph)
+        y = np.asarray(2 * math.pi / P * np.arange(n + 1), dtype=np.float64)
+        h, slope, off_real, _ = _core.term_grown(R.term, r, r)
+        grown = np.expm1(r * R.d)
         wide = R.w * (1 + grown)
-        h, turned = _h2(a), R.w * R.d * grown
-        re = _sum(R.w * h) - half @ wide - R.q0 - r * R.q1
-        im = less @ wide - y * (_sum(turned) - R.q1)
+        rows = _rows(R.d, wide, wide * (R.size + 18 * U + R.summed), wide * R.moved)
+        half, less, off, move = _core.term_turned(rows, y)
+        re, im = h - half - R.q0 - r * R.q1, less - y * (slope - R.q1)
         # errors: of weights and sums, of d, of the rule
-        size = R.size + 18 * U
-        off = (half + np.abs(less)) @ (wide * (size + U * R.g.size)) + float((R.w * h * size).sum())
-        off += y * float((np.abs(turned) * size).sum())
-        off += (abs(r) + y) * float((R.w * R.moved * np.abs(grown)).sum())
-        off += (abs(r) + y) * (np.minimum(np.abs(ph), 2.0) @ (wide * R.moved))
+        off += off_real + y * float((R.w * np.abs(R.d * grown) * (R.size + 18 * U + R.summed)).sum())
+        off += y * float((R.w * R.moved * np.abs(grown)).sum())
+        off += (abs(r) + y) * move
         off += np.array([self.missed(r, float(y[-1]))]) + R.rounding_cut(abs(r) + y)
         log_mod = 0.5 * np.log1p(2 * re + re * re + im * im)
         turn = np.arctan2(im, 1 + re)
@@ -433,16 +437,12 @@ class _Law:
         if z < 0:
             return far
         near, want = 0.0, 0.5 * z * z + left + math.log(self.t)
-        part = np.linspace(0.0, 1.0, 129)
-        for _ in range(9):
-            b = 0.5 * (near + far)
-            s = part * b / self.eta
-            g = b * (1 - part)
+        part = np.linspace(0.0, 1.0, 65)
+        for _ in range(3):
+            b = np.linspace(near, far, 9)
+            s, g = np.multiply.outer(b, part) / self.eta, np.multiply.outer(b, 1 - part)
             beyond = np.maximum(np.expm1(np.minimum(self.m * g - 0.5 * self.m**2, 600.0)) / self.sd - z - 1, 0.0)
-            if 0.5 * float((g * g + s * s + beyond**2).min()) > want:
-                far = b
-            else:
-                near = b
+            near, far = _first(b, 0.5 * (g * g + s * s + beyond**2).min(axis=1) > want)
         return far
 
     def beyond_cut(self, line: _Line | None) -> Jumps | None:
@@ -460,24 +460,18 @@ class _Law:
 
     def _tilt(self, z: float, b: float, eta: float) -> float:
         """z/sd, less where jumps would then be what the line mostly sees; any tilt is valid."""
-        R = _Rule(self.m, b, eta, min(0.25, 0.5 * eta), 1.0, 12 + 1.5 * max(0.0, -z) / math.sqrt(self.t))
-
-        def moments(r: float) -> tuple[float, float]:
-            log = np.log(R.w + 1e-320) + r * R.d
-            grown = np.exp(log - log.max())
-            mean = float((grown * R.d).sum() / grown.sum())
-            return mean, float((grown * R.d**2).sum() / grown.sum()) - mean * mean
-
         if z == 0:
             return 0.0
+        R = _Rule(self.m, b, eta, 0.2, 1.0, 12 + 1.5 * max(0.0, -z) / math.sqrt(self.t))
         low, high = sorted((0.0, (3 + abs(z) * self.m) * z / self.sd))
-        for _ in range(12):
-            middle = 0.5 * (low + high)
-            mean, var = moments(middle)
-            if mean * self.t > z * self.sd or (z > 0 and var * self.t > 6 * self.sd**2):
-                high = middle
-            else:
-                low = middle
+        log = np.log(R.w + 1e-320)
+        for _ in range(3):
+            r = np.linspace(low, high, 12)
+            grown = log + np.multiply.outer(r, R.d)
+            grown = np.exp(grown - grown.max(axis=1, keepdims=True))
+            size, sums, squares = (grown @ np.array([np.ones(R.d.size), R.d, R.d**2]).T).T
+            mean, var = sums / size, squares / size - (sums / size) ** 2
+            low, high = _first(r, (mean * self.t > z * self.sd) | ((z > 0) & (var * self.t > 6 * self.sd**2)))
         return low
 
     def tail(self, at: np.ndarray, above: bool, depth: float, lines: list[_Line]) -> tuple[np.ndarray, np.ndarray]:
@@ -524,7 +518,7 @@ class _Law:
         """log of a bound of the density at x of samples with terms g > b - 12 eta that the cut rejects: one, the others
         accepted; or two. One term by cells of the normal variable; others as one density times E e^{qd} of the rest.
         """
-        R, cell, t, m = line.rule, 0.1 * self.eta, self.t, self.m
+        R, cell, t, m = line.rule, 0.25 * self.eta, self.t, self.m
         g = np.arange(R.b - min(12 * self.eta, R.b), R.end + 1.0, cell)
         less = np.where(g + cell < R.end, _normal_cdf((g + cell - R.b) / self.eta), 1.0)
         mass = np.append(np.log(less + 1e-300) - 0.5 * g * g + math.log(cell), _log_tail(R.end + 1.0))
@@ -621,15 +615,20 @@ def points(m: float, t: int, depth: float, eta: float, reach: float) -> Points |
     for side, last in zip((1, -1), reached, strict=True):
         end = 9 if slow and side > 0 else 3.5 + eta
         width = math.sqrt(2 * (depth + 3)) * math.sqrt(1 + eta**2) / a
-        for tried in range(30):
-            at = side * np.linspace(0.0, width + end * eta / a, 200)
+        tried = width
+        for span in SPANS:
+            at = side * np.linspace(0.0, span * tried + end * eta / a, PLACES)
             num, den = law.tail(at, side > 0, depth, [*lines.values()])
             # E u(L), u what the window leaves out [theory: allocation.tail]
-            u = np.append(-0.5 * (np.maximum(width - np.abs(at), 0) * a / eta) ** 2, 0.0)
-            left_out = max(float(np.logaddexp.reduce(np.append(p + u[1:], u[0]))) for p in (num, den)) + 1e-9
-            if left_out < math.log(0.4) - depth:
+            widths = width * np.exp(math.log(GROWN) * np.arange(math.log(span * tried / width) / math.log(GROWN)))
+            u = np.minimum(np.abs(at) - widths[:, None], 0.0) * (a / eta)
+            u = np.append(-0.5 * u * u, np.zeros((widths.size, 1)), axis=1)
+            sums = np.exp(np.maximum(num, den) + u[:, 1:] + depth).sum(axis=1) + np.exp(u[:, 0] + depth)
+            enough = np.flatnonzero(sums < 0.4 * (1 - 1e-9))
+            if enough.size:
+                width, left_out = float(widths[enough[0]]), math.log(max(float(sums[enough[0]]), 1e-300)) - depth + 1e-9
                 break
-            width *= 1.04 if tried < 8 else 1.2
+            width = span * tried
         else:
             return None
         lost += math.exp(left_out) + 1e-320

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .. import _core
 from ..outward import U
 from .allocation_density import LAST, _log_tail, _normal_cdf
 
@@ -118,25 +119,17 @@ class Jumps:
 
     def density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """That of samples with a rejected term at x, and a bound of its absolute error."""
-        w = x[:, None] - self.y[None, :]
-        X = np.maximum(1 + w, 1e-3)
-        g = (np.log(X) + 0.5 * self.m**2) / self.m
-        at = (g - self.b) / self.eta
-        seen = (1 + w > 1e-3) & (at > -LAST)
-        k = np.where(seen, np.exp(-0.5 * g * g) / (self.m * math.sqrt(2 * math.pi) * X), 0.0)
-        part = seen & (at < 8.5)
-        k[part] *= _normal_cdf(at[part])
-        moved = U * (4 * np.abs(x)[:, None] + 4 * np.abs(self.y)[None, :] + 8 * X) / X
-        slope = (np.abs(g) + 2) / self.m + 1 + (np.maximum(-at, 0.0) + 2) / (self.m * self.eta)
-        rough = moved * slope + U * (4 * g * g + 6 * np.minimum(at, 0.0) ** 2 + 60)
+        rows = np.array([self.y, self.p, self.off])
+        value, off, rough = _core.term_jumps(self.m, self.b, self.eta, LAST, np.ascontiguousarray(x), rows)
         last = self.b - LAST * self.eta  # psi n/X, bounded by a normal density, rises up to there if n/X falls slower
         far = 0.5 * last * last + self.m * last - 0.5 * self.m**2 if LAST / self.eta > last + self.m else -(self.m**2)
         unseen = math.exp(-0.5 * LAST**2 - far) / self.m
         size = np.abs(self.p)
-        value = self.t * self.mesh * (k @ self.p)  # [theory: allocation.jump]
-        error = self.t * self.mesh * (k @ self.off + (k * (rough + 2 * U * self.y.size)) @ size)
+        scale = self.t * self.mesh  # [theory: allocation.jump]
+        error = scale * (off * (1 + 1e-9) + U * rough)
+        error += scale * U * (self.y.size + 2) * (value + 2 * off)
         error += self.missed + self.beyond + self.t * self.mesh * unseen * float((size + self.off).sum())
-        return value, error * (1 + 1e-9) + self.two_upper(x)
+        return scale * value, error * (1 + 1e-9) + self.two_upper(x)
 
     def _accepted_upper(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Logs of Chernoff's bounds of Pr[sum of up to t accepted terms > y], under Q and under P."""
@@ -196,10 +189,9 @@ class Jumps:
         others[0] = 1.0
         first = max(4 * self.sd, float(x.min()))
         places = np.geomspace(first, max(1.25 * first, float(x.max())), min(x.size, 40))  # the bound falls
-        least = places[:, None, None] - np.append(d[1:], np.inf)[:, None] - np.append(starts[1:], np.inf)
-        log = np.log(np.maximum(1 + np.maximum(d[:, None], least), 1.0))
-        later = np.exp(-0.5 * (log / self.m + 0.5 * self.m) ** 2 - log) / (self.m * math.sqrt(2 * math.pi))
-        sums = mass @ (np.minimum(later, self.peak) @ others).T
+        cells = np.array([d, np.append(d[1:], np.inf), mass])
+        shells = np.array([np.append(starts[1:], np.inf), others])
+        sums = _core.term_two(self.m, self.peak, places, cells, shells) * (1 + 1e-9)
         total = np.append(mass.sum() * self.peak, sums) + psi[0] * self.peak  # and left of the cells
         at = np.searchsorted(places, x, side="right")
         return self.t * self.t * total[at] * (1 + 1e-9)
