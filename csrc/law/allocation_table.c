@@ -10,7 +10,7 @@
  *
  * Error claims. Every node's error is the sum of
  *   normal    2 e^{(tau+d)^2/2}/(e^{2 pi d/H} - 1) + e^{(tau^2-b^2)/2} of mu_j: aliases at distance d, and nodes
- *   beyond b deviations [theory: allocation.normal];
+ *   beyond b deviations from those of order j, or where e^{-sX} is small [theory: allocation.normal];
  *   rounding  carried along term by term, first order in u with 2% to spare.
  * A node whose H is lost in its error has the bound of H for its error [theory: allocation.ends].
  *
@@ -88,16 +88,17 @@ typedef struct {
     double *w, *E;       /* for every order rows re, im, modulus and error of the weights; then a strip */
 } normal_rule;
 
-/* The weights at node g of all orders: H n(g - i tau) X^j, their parts, moduli and errors, in long double, whose unit
- * is LONG: mg is within it 1.5 times, g 2 and g^2 - tau^2 6 times, the phase of n 3 times, X within (3|mg| + 2v) LONG
- * and 2 more, and each order adds a complex product; one rounding to double. Then a complex product with E, 3u, the
- * additions of sums that begin anew every HS_NODES_SUM nodes, one less, and 1.5u of these sums' sum, which keeps what
- * additions lose; errors of the parts make up no more of the modulus than of each part [theory: rounding.sums]. */
-static void weigh_node(const normal_rule *R, double m, int n, int64_t k)
+/* The weights at node g of all orders: H n(g - i tau) X^j, X turned by `turn`, their parts, moduli and errors, in long
+ * double, whose unit is LONG: mg is within it 1.5 times, g 2 and g^2 - tau^2 6 times, the phase of n 3 times, X within
+ * (3|mg| + 2v) LONG and 2 more, and each order adds a complex product; one rounding to double. Then a complex product
+ * with E, 3u, the additions of sums that begin anew every HS_NODES_SUM nodes, one less, and 1.5u of these sums' sum,
+ * which keeps what additions lose; errors of the parts make up no more of the modulus than of each part [theory:
+ * rounding.sums]. */
+static void weigh_node(const normal_rule *R, double m, int n, int64_t k, const long double turn[2])
 {
     const long double step = (long double)R->b * R->h / (long double)R->a, move = (long double)(k - R->middle) * step;
     const long double g = move / m, tau = R->tau, flat = 0.5L * (g - tau) * (g + tau), v = (long double)m * m;
-    const long double X = expl(move - 0.5L * v), co = cosl(m * tau), si = -sinl(m * tau);
+    const long double X = expl(move - 0.5L * v), co = turn[0], si = turn[1];
     long double W = expl(-flat) * step / m * PEAK, wr = W * cosl(tau * g), wi = W * sinl(tau * g), r;
     double long_error = (double)(3 * (g * g + tau * tau) + 3 * fabsl(tau * g) + 16);
     double each = (double)(3 * fabsl(move) + 2 * v + 2 * m * tau + 10), *o = R->w + k;
@@ -141,6 +142,7 @@ static int normal_place(const hs_allocation *A, double th, double deep, double h
     const double m = A->m, t = A->t;
     const int n = A->n;
     double up = (HS_PI / 2 - th) / m, tau = fmin(fmax(3 - up, 0), th / m), d, want = A->depth + deep + log(t);
+    long double turn[2];
     double b, ratio;
     double beyond = BEYOND(deep), top = beyond + (n + 1) * m;
     int64_t k;
@@ -155,6 +157,8 @@ static int normal_place(const hs_allocation *A, double th, double deep, double h
     R->edge = cos(fabs(th - m * tau) + m * d) * (1 - 1e-12);
     R->co = (double)cosl(th - (long double)m * tau);
     R->si = fmax((double)sinl(th - (long double)m * tau), 0); /* m tau <= th but for rounding */
+    turn[0] = cosl((long double)m * R->tau);
+    turn[1] = -sinl((long double)m * R->tau);
     R->middle = (int64_t)ceil(beyond / R->mesh);
     R->count = R->middle + (int64_t)ceil(top / R->mesh) + 1;
     R->beyond = beyond;
@@ -162,7 +166,7 @@ static int normal_place(const hs_allocation *A, double th, double deep, double h
     R->w = A->scratch;
     R->E = R->w + 4 * R->count * (n + 2);
     if (!(4 * (double)R->count * (n + 2) < HS_ALLOCATION_SCRATCH && top * m < 600)) return HS_TOO_MANY_NODES;
-    for (k = 0; k < R->count; k++) weigh_node(R, m, n, k);
+    for (k = 0; k < R->count; k++) weigh_node(R, m, n, k, turn);
     return HS_OK;
 }
 
@@ -252,7 +256,33 @@ static inline void next_node(const normal_rule *R, int64_t left, place_of_node *
 }
 
 /* Order j at BLOCK nodes: W E, and its error, of the nodes of g from p up to `end`; the last row for psi_0 - 1. E
- * points at the block's first node. */
+ * points at the block's first node. On the real line all is real. */
+HS_CLONES static void real_sums(const normal_rule *R, const double *W, const double *E, int less, place_of_node p,
+                                int64_t end, int j, psi_block *restrict out)
+{
+    const int64_t n = R->count, size = R->size, left = R->b % R->a;
+    const double *er = E + (less ? E_LESS : E_RE) * size, *ee = E + (less ? E_ERR_LESS : E_ERR) * size;
+    double a[BLOCK], d[BLOCK];
+    int i;
+    for (i = 0; i < BLOCK; i++) d[i] = 0;
+    while (p.k < end) {
+        const int64_t stop = p.k + HS_NODES_SUM < end ? p.k + HS_NODES_SUM : end;
+        for (i = 0; i < BLOCK; i++) a[i] = 0;
+        for (; p.k < stop; next_node(R, left, &p)) {
+            const double w = W[2 * n + p.k], e = W[3 * n + p.k];
+            const int64_t at = p.at;
+            for (i = 0; i < BLOCK; i++) {
+                double x = er[at + i];
+                a[i] += w * x;
+                d[i] += w * ee[at + i] + fabs(x) * e;
+            }
+        }
+        for (i = 0; i < BLOCK; i++) hs_add_kept(a[i], &out->re[j][i], &out->re_low[j][i]);
+    }
+    for (i = 0; i < BLOCK; i++) out->err[j][i] += d[i];
+}
+
+/* The same on any line. */
 HS_CLONES static void order_sums(const normal_rule *R, const double *W, const double *E, int less, place_of_node p,
                                  int64_t end, int j, psi_block *restrict out)
 {
@@ -283,41 +313,90 @@ HS_CLONES static void order_sums(const normal_rule *R, const double *W, const do
     for (i = 0; i < BLOCK; i++) out->err[j][i] += d[i];
 }
 
-/* What the rule misses of psi_j, j = 0..n+1, at |s| >= r: E X^j e^{-rX} <= (N/(e r))^N mu_{j-N} for every N >= 0, N
- * near its least by Newton's method [theory: allocation.normal]. */
-static void normal_miss(const normal_rule *R, double m, int n, double r, double *miss)
+/* log of a bound of E X^j e^{-rX}, log r = lr: (N/(e r))^N mu_{j-N} for every N >= 0, *N near its least by steps of
+ * Newton's method from where it is on [theory: allocation.normal]. */
+static double log_moment_upper(int j, double v, double lr, int steps, double *N)
+{
+    double bound;
+    for (; steps > 0; steps--) *N *= exp(-(log(*N) - lr - (j - *N - 0.5) * v) / (1 + v * *N));
+    bound = *N * (log(*N) - 1 - lr) + 0.5 * (j - *N) * (j - *N - 1) * v;
+    *N = fmax(*N, 1e-3);
+    return fmin(0.5 * j * (j - 1) * v, bound);
+}
+
+/* The nodes of g that order j takes at a block of nodes of the w-sum, and a bound of what the others are. */
+typedef struct {
+    int64_t begin[HS_ALLOCATION_ORDER + 2], end[HS_ALLOCATION_ORDER + 2];
+    double lost[HS_ALLOCATION_ORDER + 2];
+} order_windows;
+
+/* For r0 <= |s| <= r1: those within b deviations of jm, b so large that what is left out is about as small as what the
+ * rule misses of E X^j e^{-r1 X}, up to where e^{-sX} is [theory: allocation.normal]. */
+static void windows_place(const normal_rule *R, double m, int n, double r0, double r1, order_windows *o)
+{
+    const double v = m * m, want = 4 + fmax(-log(R->alias + 1e-300), 0), lr = log(r1 * R->edge);
+    double fall[HS_ALLOCATION_ORDER + 2], N = 0.5, up = exp(0.5 * R->tau * R->tau), stop;
+    double left, right, X, rest;
+    int64_t last;
+    int j;
+    for (j = 0; j <= n + 1; j++) fall[j] = want + 0.5 * j * (j - 1) * v - log_moment_upper(j, v, lr, j ? 1 : 3, &N);
+    X = fmax(fall[n + 1], fall[0]) / (r0 * R->co);
+    stop = (log(X) + 0.5 * v) / m;
+    last = stop / R->mesh < (double)R->count ? R->middle + (int64_t)ceil(stop / R->mesh) : R->count;
+    rest = last < R->count ? 2 * exp(-r0 * R->co * X * (1 - 1e-9)) : 0;
+    for (j = 0; j <= n + 1; j++) {
+        left = fmin(sqrt(2 * fall[j]), R->beyond + j * m);
+        right = fmin(sqrt(2 * fall[j]), R->beyond);
+        X = exp(m * (j * m + right) - 0.5 * v);
+        o->begin[j] = R->middle + (int64_t)floor((j * m - left) / R->mesh);
+        o->end[j] = R->middle + (int64_t)ceil((j * m + right) / R->mesh) + 1;
+        if (o->begin[j] < 0) o->begin[j] = 0;
+        if (o->end[j] > R->count) o->end[j] = R->count;
+        if (o->end[j] > last) o->end[j] = last;
+        right = exp(-0.5 * right * right - r0 * R->co * X * (1 - 1e-9));
+        o->lost[j] = up * exp(0.5 * j * (j - 1) * v) * (exp(-0.5 * left * left) + right + rest);
+    }
+}
+
+/* What the rule misses of psi_j, j = 0..n+1, at |s| >= r, and of psi_0 - 1 [theory: allocation.normal]. */
+static void normal_miss(const normal_rule *R, double m, int n, double r, const double *lost, double *miss)
 {
     double N = 0.5, v = m * m, lr = log(r * R->edge), ends = exp(0.5 * (R->tau - R->beyond) * (R->tau + R->beyond));
-    double low, top, bound;
-    int j, it;
-    low = exp(-m * R->beyond - 0.5 * v);
-    for (j = 0; j <= n + 1; j++) {
-        for (it = 0; it < 3; it++) N *= exp(-(log(N) - lr - (j - N - 0.5) * v) / (1 + v * N));
-        top = exp(-r * R->co * exp(m * (R->beyond + j * m) - 0.5 * v) * (1 - 1e-9));
-        bound = fmin(0.5 * j * (j - 1) * v, N * (log(N) - 1 - lr) + 0.5 * (j - N) * (j - N - 1) * v);
-        miss[j] = (R->alias * exp(bound) + ends * (pow(low, j) + exp(0.5 * j * (j - 1) * v) * top)) * MORE + 1e-299;
-        N = fmax(N, 1e-3);
-    }
+    int j;
+    for (j = 0; j <= n + 1; j++)
+        miss[j] = (R->alias * exp(log_moment_upper(j, v, lr, j ? 1 : 3, &N)) + lost[j]) * MORE + 1e-299;
     miss[n + 2] = 2 * (R->alias + 2 * ends) * MORE;
+}
+
+/* Order j, or psi_0 - 1 as row j, by the nodes from p and `begin` on up to `end`. */
+static void sums_within(const normal_rule *R, const double *E, int64_t begin, int64_t end, place_of_node p, int j,
+                        int less, psi_block *out)
+{
+    const double *W = R->w + 4 * (less ? 0 : j) * R->count;
+    while (p.k < begin && p.k < end) next_node(R, R->b % R->a, &p);
+    if (!(p.k < end)) return;
+    if (R->tau == 0 && R->si == 0) real_sums(R, W, E, less, p, end, j, out);
+    else order_sums(R, W, E, less, p, end, j, out);
 }
 
 /* psi at BLOCK nodes from x_first on; `from`: the first node of the strip at hand. */
 static void psi_sums(const normal_rule *R, double m, double t, int n, double w0, int64_t first, int64_t from,
                      psi_block *out)
 {
-    double h = R->h, miss[HS_ALLOCATION_ORDER + 3], s = 0;
-    const double *E = R->E + (first - from);
+    double h = R->h, miss[HS_ALLOCATION_ORDER + 3], s = 0, base = w0 - log(t);
+    order_windows o;
     place_of_node p = {0, 0, 0};
     int i, j;
     for (j = 0; j <= n + 2; j++)
         for (i = 0; i < BLOCK; i++)
             out->re[j][i] = out->im[j][i] = out->re_low[j][i] = out->im_low[j][i] = out->err[j][i] = 0;
+    windows_place(R, m, n, exp((double)first * h + base) * (1 - 1e-12),
+                  exp((double)(first + BLOCK - 1) * h + base) * (1 + 1e-12), &o);
     while (p.k < R->count) {
         int64_t end = p.k + HS_NODES_NEAR < R->count ? p.k + HS_NODES_NEAR : R->count;
         for (j = 0; j <= n + 2; j++) {
-            int k = j <= n + 1 ? j : 0;
-            int64_t last = order_end(R, m, k);
-            order_sums(R, R->w + 4 * k * R->count, E, j > n + 1, p, end < last ? end : last, j, out);
+            int64_t begin = j <= n + 1 ? o.begin[j] : 0, last = j <= n + 1 ? o.end[j] : order_end(R, m, 0);
+            sums_within(R, R->E + (first - from), begin, end < last ? end : last, p, j, j > n + 1, out);
         }
         while (p.k < end) next_node(R, R->b % R->a, &p);
     }
@@ -325,7 +404,7 @@ static void psi_sums(const normal_rule *R, double m, double t, int n, double w0,
         double x = (double)(first + i) * h;
         if (i == 0 || x > s + 0.7) { /* what is missed falls with |s| */
             s = x;
-            normal_miss(R, m, n, exp(x + w0 - log(t)) * (1 - 1e-12), miss);
+            normal_miss(R, m, n, exp(x + base) * (1 - 1e-12), o.lost, miss);
         }
         for (j = 0; j <= n + 2; j++) {
             out->re[j][i] += out->re_low[j][i];
