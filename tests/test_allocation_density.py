@@ -375,3 +375,20 @@ def test_many_steps_where_one_term_is_most_of_a_far_loss(sigma, t, delta):
         assert b.certified and b.upper - b.lower < 1e-9 * b.lower
         assert hs.delta(run, b.upper, direction=direction).lower <= delta
         assert hs.delta(run, b.lower, direction=direction).upper >= delta
+
+
+@pytest.mark.parametrize(
+    ("sigma", "t", "epochs", "eps", "judged", "wide"),
+    [
+        (6.114128482549049, 5, 1, 0.46287595779288615, 2.40420838e-12, 1e-4),
+        (3.431407726493947, 94, 5, 0.3693547829384208, 5.5564669244e-10, 1e-8),
+    ],
+)
+def test_a_tilt_beyond_the_moments_of_the_transform(sigma, t, epochs, eps, judged, wide):
+    """What points there are, where the transform of few steps with much noise declines: digits of hs.verify."""
+    run = hs.random_allocation(hs.gaussian(sigma), t) * epochs
+    b = hs.delta(run, eps, direction="remove", route="contour")
+    assert b.lower <= judged * (1 + 1e-9) and judged * (1 - 1e-9) <= b.upper
+    assert b.upper - b.lower < wide * b.upper
+    back = hs.epsilon(run, judged, direction="remove", route="contour")
+    assert back.lower <= eps * (1 + 1e-8) and eps * (1 - 1e-8) <= back.upper and back.upper - back.lower < wide

@@ -25,9 +25,9 @@ from . import lattice, mixed
 from .near import Lines
 from .walls import rest, seen, wall
 
-LOST, SEEN = 30.0, 22.0
-"""Nats of delta above the mass of outcomes that a table leaves out, which adds at most e^-30 of delta then; and the
-least where a deeper table is no narrower."""
+LOST, SEEN, ROUGHLY = 30.0, 22.0, 7.0
+"""Nats of delta above the mass of outcomes that a table leaves out, which adds at most e^-30 of delta then; the least
+where a deeper table is no narrower; and where there is no other answer."""
 
 DEPTHS = (44.0, 55.0, 70.0, 90.0, 120.0, 165.0, 230.0, 320.0, 450.0, 520.0, 610.0, 740.0)
 """Nats of what tables leave out, of which the first that serves a question is taken."""
@@ -55,12 +55,15 @@ the relative width from which it is asked."""
 
 class Finite(NamedTuple):
     """The finite losses of a run as one of the two routes takes them, and log(1 - D). Outcomes of mass `lost` may be
-    missing. partial: whether the transforms of all steps may know more."""
+    missing. partial: whether the transforms of all steps may know more; spare: whether points of an epoch's density,
+    which it does without, may; by_points: whether these were asked for."""
 
     run: lattice.Lattice | list
     log_finite: float
     lost: float = 0.0
     partial: bool = False
+    spare: bool = False
+    by_points: bool = False
 
     @property
     def route(self):
@@ -72,21 +75,23 @@ class Finite(NamedTuple):
         return (question.goal, enough) if self.route is mixed else (question.goal,)
 
 
-def describe(run, losses, add: int, adjacency: str, depth: float) -> Finite | str:
+def describe(run, losses, add: int, adjacency: str, depth: float, by_points: bool = False) -> Finite | str:
     """What the run is made of, or why no line takes it. losses: (Loss, count) of every step, by which the adjacency has
-    been accepted. What is left out is to have a probability of e^-depth; with depth = inf all is by transforms."""
+    been accepted. What is left out is to have a probability of e^-depth; with depth = inf all is by transforms.
+    by_points: epochs by points of their density wherever there are some."""
     key = ("finite", add, id(losses))
     kept, _ = run._cache.setdefault(key, ({}, losses))  # the losses live as long as their id is used
     if "cut" not in run._cache:
         run._cache["cut"] = any(isinstance(step, RandomAllocation | Group) for step, _ in run.parts)
     if not run._cache["cut"]:
         depth = math.inf
-    if depth not in kept:  # another one would serve, but answers shall not depend on what was asked before
-        kept[depth] = _describe(run, losses, add, adjacency, depth)
-    return kept[depth]
+    how = depth, by_points
+    if how not in kept:  # another one would serve, but answers shall not depend on what was asked before
+        kept[how] = _describe(run, losses, add, adjacency, *how)
+    return kept[how]
 
 
-def _describe(run, losses, add: int, adjacency: str, depth: float) -> Finite | str:
+def _describe(run, losses, add: int, adjacency: str, depth: float, by_points: bool) -> Finite | str:
     if len(run.parts) > TABLES_MAX:
         held = sum(not _brief(step) for step, _ in run.parts)
         if held > TABLES_MAX or len(run.parts) > LAWS_MAX:
@@ -102,7 +107,7 @@ def _describe(run, losses, add: int, adjacency: str, depth: float) -> Finite | s
             return Finite(common, log_finite)
     moves = 2 if adjacency == "replace_one" else 1
     steps = [
-        _line_step(step, loss, law, add, k, moves, depth)
+        _line_step(step, loss, law, add, k, moves, depth, by_points)
         for (step, k), (loss, _), law in zip(run.parts, losses, laws, strict=True)
     ]
     for taken, (step, _) in zip(steps, run.parts, strict=True):
@@ -110,7 +115,9 @@ def _describe(run, losses, add: int, adjacency: str, depth: float) -> Finite | s
             return f"no line takes {step!r} under {adjacency}"
     lost = math.fsum(k * _lost(step, loss) for step, (loss, k) in zip(steps, losses, strict=True))
     partial = any(isinstance(step, mixed.DensityStep) and step.partial for step in steps)
-    return Finite(steps, log_finite, lost, partial)
+    spare = any(isinstance(step, mixed.AllocationStep) and step.m <= POINTS_FROM[add][0][0] for step in steps)
+    spare = spare and depth < math.inf and not by_points
+    return Finite(steps, log_finite, lost, partial, spare, by_points)
 
 
 def _brief(step) -> bool:
@@ -146,7 +153,7 @@ def _lattice_law(step, loss, adjacency: str, k: int) -> lattice.LatticeLaw | Non
     return lattice.of_masses(given.step, given.offset, given.first + keep, given.num[keep], rel, given.edge)
 
 
-def _line_step(step, loss, law, add: int, k: int, moves: int, depth: float):
+def _line_step(step, loss, law, add: int, k: int, moves: int, depth: float, by_points: bool):
     """moves: sensitivities between the two laws of additive noise, 2 under replace_one, where a sampled step is
     two-sided."""
     base, q = (step.base, step.q) if isinstance(step, PoissonSubsampled) else (step, 1.0)
@@ -157,7 +164,7 @@ def _line_step(step, loss, law, add: int, k: int, moves: int, depth: float):
     if isinstance(base, Laplace):
         return mixed.LaplaceStep(moves * base.sensitivity / base.scale, q, add, k)
     if isinstance(step, RandomAllocation):
-        return _allocation_step(step.shift, step.steps, add, k, depth)
+        return _allocation_step(step.shift, step.steps, add, k, depth, by_points)
     if isinstance(step, GaussianMixture):
         shifts, weights = np.array(step.shifts) / step.sigma, np.array(step.probabilities)
         return _mixture_step(mixed.MixtureStep(shifts, weights, add, k))
@@ -198,19 +205,26 @@ WIDTHS, DEEP = (0.7, 0.4), 130.0
 of a wide one."""
 
 
-def _allocation_step(m: float, t: int, add: int, k: int, depth: float):
-    """By points of the density of its loss where there are some, else by its transform on rotated lines."""
+def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points: bool):
+    """By points of the density of its loss where they know most of it, or there are some at all and they are asked for,
+    else by its transform on rotated lines."""
     found = None
-    if depth < math.inf and any(m <= shift and t > least * m * m for shift, least in POINTS_FROM[add]):
+    least_steps = [(shift, 0.0 if by_points else least) for shift, least in POINTS_FROM[add]][
+        : 1 if by_points else None
+    ]
+    if depth < math.inf and any(m <= shift and t > least * m * m for shift, least in least_steps):
         from ..what import allocation_density  # at its first use
 
         reach = 11 + 1.1 * math.sqrt(2 * max(depth - LOST, 0.0) / k)  # of a tilt at delta, and beyond
+        if by_points:  # the loss is the logarithm of what deviates
+            reach = math.expm1(min(reach * m / math.sqrt(t), 50.0)) * math.sqrt(t) / m
         for nats in (depth, *[x for x in reversed(DEPTHS) if x < depth]):  # fewer where bounds do not reach that far
             found = allocation_density.points(m, t, nats + math.log(k), WIDTHS[nats > DEEP], reach)
             if found is not None:
                 break
     far, near = [side[1:, 0].max() for side in found.beyond[:: 1 if add else -1]] if found else (0.0, 0.0)
-    if not (found and (found.whole or t > SLOW * m * m or (far < ENOUGH and near < 0.5 * ENOUGH))):
+    enough = by_points or t > SLOW * m * m or (far < ENOUGH and near < 0.5 * ENOUGH)
+    if not (found and (found.whole or enough)):
         return mixed.AllocationStep(m, t, add, k)
     partial = not found.whole and t < PARTIAL * m * m
     return mixed.DensityStep(found.columns(add), found.lost, k, allocation_density.CELLS, partial, found.slow)
@@ -221,11 +235,11 @@ def _depth(log_delta: float) -> float:
     return next((x for x in DEPTHS if x > LOST + 2 - log_delta), DEPTHS[-1])
 
 
-def _asked(question, add: int, log_delta: float, depth: float | None = None) -> Finite | None:
+def _asked(question, add: int, log_delta: float, depth: float | None = None, by_points: bool = False) -> Finite | None:
     """What the run is made of, without what is not seen at log_delta, or what has a probability of e^-depth; None where
     no line takes it, and why."""
     depth = _depth(log_delta) if depth is None else depth
-    found = describe(question.run, question.losses(add), add, question.adjacency, depth)
+    found = describe(question.run, question.losses(add), add, question.adjacency, depth, by_points)
     if isinstance(found, str):
         question.why = found
         return None
@@ -237,11 +251,13 @@ LEFT_OUT = "outcomes that its table leaves out may be all of delta"
 
 
 def _narrower(question, add: int, log_delta: float, ask: Callable):
-    """ask(run as it is at log_delta), or by transforms alone where that may be narrower."""
+    """ask(run as it is at log_delta), or by transforms alone, or by what points there are, where that may be
+    narrower."""
     found = _asked(question, add, log_delta)
     answer = found and ask(found)
-    if found and found.partial and not (answer and answer.width <= WIDE):
-        found = _asked(question, add, log_delta, math.inf)
+    enough = answer and (question.rough or answer.width <= WIDE)
+    if found and (found.partial or found.spare) and not enough:
+        found = _asked(question, add, log_delta, math.inf if found.partial else None, not found.partial)
         other = found and ask(found)
         if other and not (answer and answer.width <= other.width):
             return other
@@ -281,14 +297,18 @@ def points(question, add: int, eps: np.ndarray) -> np.ndarray:
 
 
 def _point(question, found: Finite, add: int, eps: float):
-    answer = _line_point(question, found, eps)
+    answer, least_lost = _line_point(question, found, eps), LOST
     if found.lost and not (answer and answer.lower > math.log(found.lost) + LOST):
-        found = _asked(question, add, answer.lower if answer else -math.inf) or found
-        answer = _line_point(question, found, eps)
+        deeper = _asked(question, add, answer.lower if answer else -math.inf, by_points=found.by_points) or found
+        other = _line_point(question, deeper, eps)
+        if other or not (found.by_points and answer):
+            found, answer = deeper, other
+        else:  # a tilt at delta sees more of a wider window than is known
+            least_lost = ROUGHLY
     if not answer:
         question.why = NOT_FOUND
         return None
-    if found.lost and not answer.lower > math.log(found.lost) + LOST:
+    if found.lost and not answer.lower > math.log(found.lost) + least_lost:
         question.why = LEFT_OUT
         return None
     low, mid, high, terms = answer.lower, answer.estimate, answer.upper, answer.terms
@@ -338,9 +358,12 @@ def root(question, add: int, delta: float):
         return answer
     first = _asked(question, add, math.log(delta))
     jumps = first and any(isinstance(step, mixed.DensityStep) and step.slow for step in first.run)
-    for depth in reversed(DEPTHS) if jumps else ():  # in a deeper window one large term may be most of the line
+    spare = first is not None and first.spare
+    for depth in (
+        reversed(DEPTHS) if jumps or spare else ()
+    ):  # in a deeper window one large term may be most of the line
         if SEEN - math.log(delta) < depth < _depth(math.log(delta)):
-            found = _asked(question, add, math.log(delta), depth)
+            found = _asked(question, add, math.log(delta), depth, spare)
             other = found and _root(question, found, add, delta, SEEN)
             if other and not (answer and answer.width <= other.width):
                 answer = other
