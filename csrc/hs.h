@@ -219,6 +219,7 @@ int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work
  * ends with HS_OK or HS_LOOSE as hs_contour_delta does. */
 enum { HS_KEPT_MORE = 32768, HS_KEPT_NODES = 8192, HS_KEPT_LOOSE = 8 };
 int64_t hs_kept_room(void);
+int64_t hs_kept_size(const double *kept, int64_t n); /* of n doubles those that the line has */
 int64_t hs_kept_work(void);
 int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *kept);
 int hs_kept_ask(double *kept, int64_t n, int64_t n_kept, const double *rows, double value, double *work, int64_t n_work,

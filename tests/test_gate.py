@@ -101,6 +101,7 @@ LENGTHS = {
     "contour_larger_eps": (M, Q, K, 0.01, np.inf, 1e-6, 20.0, 1, None),
     "chernoff_upper": (M, Q, K, 0, 1, 1.0, None),
     "kept_make": (M, Q, K, 0, 0, -5.0, 1e-6, 20.0, np.zeros(_core.KEPT_ROOM), None),
+    "kept_size": (KEPT,),
     "kept_ask": (KEPT, np.array([[1.0, 0.1, 3.0]]), 0, 0, -5.0, False, None),
     "step_moments_add": (M, K.astype(np.int64), 1, np.zeros((328, 16, 2), np.uint64)),
     "step_moments_add_one": (0.7, 3, np.zeros((328, 16, 2), np.uint64)),

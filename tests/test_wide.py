@@ -216,8 +216,10 @@ def test_moments_near_a_tilt(add, monkeypatch):  # [theory: compression.small-ne
 
 def test_the_smaller_direction_needs_no_line(monkeypatch):
     """ADD of a run of many steps is proved the smaller by an upper end at its saddle."""
-    asked, line = [], _core.contour_eps
-    monkeypatch.setattr(_core, "contour_eps", lambda *a, **rest: asked.append(a[3]) or line(*a, **rest))
+    asked = []
+    for name in ("contour_eps", "kept_make"):
+        line = getattr(_core, name)
+        monkeypatch.setattr(_core, name, lambda *a, line=line, **rest: asked.append(a[3]) or line(*a, **rest))
     rng = np.random.default_rng(1)
     for high, rates in ((100, [0.01]), (1e4, [0.01]), (10, [0.005, 0.01, 0.02])):
         hs.epsilon(hs.compose_arrays(np.exp(rng.uniform(0, math.log(high), 100_000)), rng.choice(rates, 100_000)), 1e-5)

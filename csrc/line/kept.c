@@ -10,6 +10,9 @@
  *
  * Error claim. That of contour.c, for the sums of at most HS_KEPT_MORE more steps.
  *
+ * A line of C->more = 0 takes in nothing: it is that of a part of the curve, whose points are asked of it one by one
+ *   (routes/placed.py) [theory: line.near].
+ *
  * What it does not do: two-sided pairs; lines of more than HS_KEPT_NODES nodes; move c, dy or N. A run that has grown
  *   far beyond R, or whose root has moved beyond reach, is HS_LOOSE or declined: it needs a line of its own.
  */
@@ -27,6 +30,9 @@ typedef struct {
 enum { HEAD = (sizeof(kept_line) + sizeof(double) - 1) / sizeof(double), ROWS = 5 };
 
 int64_t hs_kept_room(void) { return HEAD + ROWS * (int64_t)(HS_KEPT_NODES + 1); }
+
+int64_t hs_kept_size(const double *kept, int64_t n)
+{ return n < HEAD ? HEAD : HEAD + ROWS * (((const kept_line *)kept)->C.N + 1); }
 
 int64_t hs_kept_work(void) { return HS_STEP_WORK + HS_SUMS_WORK(HS_KEPT_NODES); }
 
@@ -133,7 +139,7 @@ int hs_kept_ask(double *kept, int64_t n, int64_t n_kept, const double *rows, dou
     copy_line(kept, &asked, scratch);
     if ((st = add_steps(&asked, n - n_kept, rows + 3 * n_kept, asked.S.zr, work))) return st;
     st = kept_answer(&asked, value, out, below);
-    if (st <= HS_LOOSE && !L->have_eps) L->C.eps = out->estimate; /* where the next root is sought from */
+    if (st <= HS_LOOSE && !L->have_eps && n_kept) L->C.eps = out->estimate; /* where the next root is sought from */
     return st;
 }
 
@@ -173,21 +179,22 @@ static int try_at(hs_contour *C, int have_eps, double value, double depth, doubl
 
 /* The first line that answers to rtol or, HS_LOOSE, to HS_KEPT_LOOSE rtol, at one of the depths of contour.c; where
  * there is none, HS_LOOSE, the narrowest before a lower line was not half as wide, if it is narrow enough to be asked.
- * While its run grows, HS_KEPT_LOOSE rtol will do, or twice its width. */
+ * C->more: most steps that it is to take in; while its run grows, HS_KEPT_LOOSE rtol will do, or twice its width. */
 int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *kept)
 {
     hs_crossing at = {0};
-    double loose = HS_KEPT_LOOSE * C->rtol, best = HUGE_VAL, width = HUGE_VAL;
+    double loose = (C->more ? HS_KEPT_LOOSE : 1) * C->rtol, best = HUGE_VAL, width = HUGE_VAL, most;
     int i, depth = 0, st = HS_TOO_MANY_NODES;
     if (hs_has_pairs(C)) return HS_BAD_ARGUMENT;
     if (n_work < hs_kept_work()) return HS_SCRATCH;
     for (C->ktot = 0, i = 0; i < C->run.b; i++) C->ktot += C->run.k[i];
     /* the more, the more rounding is paid for, which is little beside that of many steps */
-    C->more = (int)fmin(C->run.n_fits ? HS_KEPT_RULED : HS_KEPT_SOME, 8 + 0.5 * C->ktot);
-    if (!C->run.n_fits) C->more = (int)fmin(HS_KEPT_MORE, fmax(C->more, C->run.b / 4));
+    most = fmin(C->run.n_fits ? HS_KEPT_RULED : HS_KEPT_SOME, 8 + 0.5 * C->ktot);
+    if (!C->run.n_fits) most = fmin(HS_KEPT_MORE, fmax(most, C->run.b / 4));
+    C->more = (int)fmin(C->more, most);
     for (i = 0; i < HS_DEPTHS && st != HS_NO_SADDLE; i++) {
         st = try_at(C, have_eps, value, hs_depths[i], work, n_work, kept, &at);
-        if (st == HS_TOO_WIDE && C->run.n_fits) return st; /* its own error grows below: the next sum is made */
+        if (st == HS_TOO_WIDE && C->run.n_fits && C->more) return st; /* soon made again: the next sum is asked */
         if (st > HS_LOOSE) continue;
         width = (at.delta.upper - at.delta.lower) / at.delta.estimate;
         if (st == HS_OK || width < 2 * loose) {
@@ -197,12 +204,13 @@ int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_
         if (!(width < 0.5 * best)) break;
         best = width;
         depth = i;
+        if (4 * at.delta.rounding > at.delta.upper - at.delta.lower) break; /* which only grows below */
     }
     if (!(best < HUGE_VAL)) return st;
     if (width > 2 * best || st > HS_LOOSE) st = try_at(C, have_eps, value, hs_depths[depth], work, n_work, kept, &at);
     width = (at.delta.upper - at.delta.lower) / at.delta.estimate;
     if (st > HS_LOOSE || !((have_eps ? width : (at.upper - at.lower) / fabs(at.estimate)) < HS_KEPT_WIDE))
         return HS_TOO_WIDE;
-    ((kept_line *)kept)->C.rtol = 2 * width;
+    if (C->more) ((kept_line *)kept)->C.rtol = 2 * width;
     return HS_LOOSE;
 }

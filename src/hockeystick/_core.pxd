@@ -72,7 +72,7 @@ cdef extern from "hs.h" nogil:
         HS_BAD_ARGUMENT, HS_OUTER_MAX, HS_CHUNKS, HS_STEP_COLUMNS
     ctypedef struct hs_contour:
         hs_run run
-        int n_threads
+        int n_threads, more
         int64_t n_max
         double rtol, T0, t
         hs_poll *poll
@@ -91,6 +91,7 @@ cdef extern from "hs.h" nogil:
         HS_FIT_TAIL
         HS_FIT_LOSS
     int64_t hs_kept_room()
+    int64_t hs_kept_size(const double *kept, int64_t n)
     int64_t hs_kept_work()
     int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *kept)
     int hs_kept_ask(double *kept, int64_t n, int64_t n_kept, const double *rows, double value, double *work,

@@ -189,7 +189,10 @@ def kept_make(
     light: int = ...,
     outline: _Table | None = ...,
     light_outline: int = ...,
+    more: int = ...,
+    n_threads: int = ...,
 ) -> int: ...
+def kept_size(kept: _Vector) -> int: ...
 def kept_ask(
     kept: _Vector, rows: _Table, n_kept: int, have_eps: int, value: float, ruled: bool, work: _Vector
 ) -> tuple[Any, float]: ...

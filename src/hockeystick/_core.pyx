@@ -369,17 +369,23 @@ KEPT_MORE, KEPT_ROOM, KEPT_WORK = HS_KEPT_MORE, hs_kept_room(), hs_kept_work()
 
 def kept_make(m, q, k, int add, int have_eps, double value, double rtol, double T0, double[::1] kept,
               double[::1] work, const double[:, ::1] fits=None, int ruled=0, int light=0,
-              const double[:, ::1] outline=None, int light_outline=0):
+              const double[:, ::1] outline=None, int light_outline=0, int more=HS_KEPT_MORE, int n_threads=1):
     """The status of a line that was made to be kept in KEPT_ROOM doubles; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, None, light, outline, light_outline), &poll)
     cdef int status
     lengths(kept.shape[0], hs_kept_room(), hs_kept_room())
-    C.rtol, C.T0 = rtol, T0
+    C.rtol, C.T0, C.more, C.n_threads = rtol, T0, more, n_threads
     with nogil:
         status = hs_kept_make(&C, have_eps, value, &work[0], work.shape[0], &kept[0])
     passed(&poll)
     return status
+
+
+def kept_size(const double[::1] kept):
+    """Of the doubles of a line those that it needs, the first ones."""
+    lengths(kept.shape[0], hs_kept_room(), hs_kept_room())
+    return hs_kept_size(&kept[0], kept.shape[0])
 
 
 def kept_ask(double[::1] kept, const double[:, ::1] rows, int n_kept, int have_eps, double value, bint ruled,
@@ -389,7 +395,8 @@ def kept_ask(double[::1] kept, const double[:, ::1] rows, int n_kept, int have_e
     cdef double below = HUGE_VAL
     cdef int status
     cdef int64_t n = rows.shape[0]
-    lengths(kept.shape[0], hs_kept_room(), hs_kept_room())
+    if kept.shape[0] != hs_kept_size(&kept[0], kept.shape[0]):
+        lengths(kept.shape[0], hs_kept_room(), hs_kept_room())
     lengths(rows.shape[1], 3, 3)
     memset(&at, 0, sizeof(at))
     with nogil:

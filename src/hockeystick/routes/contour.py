@@ -20,6 +20,7 @@ from ..arguments import log_upper
 from ..compression import Ruled
 from ..outward import UP, U, log_floor, log_slack, log_sum
 from ..what.pair import GaussianSteps, PairedSteps
+from . import placed
 
 TERMS = ("aliasing", "truncation", "inner_quadrature", "rounding")
 RULED_TERMS = (*TERMS, "interpolation")
@@ -138,6 +139,12 @@ def ruled_root(question, add: int, log_delta: float) -> Root | None:
     return answer and answer.root("compressed")
 
 
+def placed_root(question, add: int, log_delta: float) -> Root | None:
+    """A certified root of many steps as they are, by the line of its part of delta, or None."""
+    answer = placed.root(question.run, question.steps, add, log_delta, question.goal, question.n_threads)
+    return answer and answer.root("contour")
+
+
 def _ruled_answer(line, question, add: int, at: float):
     """The answer of a rule where it is narrow; of many steps also one that meets the goal, or a looser goal, or misses
     the goal for other reasons than the rule's own error."""
@@ -145,7 +152,7 @@ def _ruled_answer(line, question, add: int, at: float):
     goals = (goal, *(x for x in LOOSER if x > goal)) if very_many else (goal,)
     for rtol in goals:
         for ruled in question.rules:
-            answer = _by_rule(line, ruled, add, at, rtol, question.n_threads)
+            answer = _by_rule(line, question, ruled, add, at, rtol)
             if answer.status not in (_core.OK, _core.LOOSE):
                 continue
             fine = very_many and SMALL_SHARE * answer.relative()[-1] < answer.width
@@ -158,7 +165,12 @@ def _ruled_answer(line, question, add: int, at: float):
     return None
 
 
-def _by_rule(line, ruled: Ruled, add: int, at: float, rtol: float, n_threads: int):
+def _by_rule(line, question, ruled: Ruled, add: int, at: float, rtol: float):
+    n_threads = question.n_threads
+    if line is _core.contour_eps:
+        answer = placed.root(question.run, ruled.steps, add, at, rtol, n_threads, **ruled.options)
+        if answer:
+            return answer
     work = scratch.borrow(_core.contour_work(ruled.steps.shift.size, n_threads))
     answer = line(*ruled.steps, add, at, rtol, margin(rtol), n_threads, work, **ruled.options)
     scratch.give_back(work)

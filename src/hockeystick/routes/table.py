@@ -68,7 +68,9 @@ def _contour_root(question, add: int, delta: float):
         found = contour.single_root(*_only_step(question.steps), add, delta)
     else:
         log_delta = math.log(delta)
-        found = None if question.few else contour.ruled_root(question, add, log_delta)
+        found = None
+        if not question.few:
+            found = contour.ruled_root(question, add, log_delta) or contour.placed_root(question, add, log_delta)
         found = found or contour.root(question.steps, add, log_delta, question.goal, question.n_threads, question.nodes)
     if found is None:
         zero = None if question.few else contour.ruled_point(question, add, 0.0)

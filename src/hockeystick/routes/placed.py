@@ -1,0 +1,103 @@
+"""Lines at fixed places of delta, for the roots of a run of many distinct steps.
+
+A line is certified wherever it is asked, and about as narrow a good third of a standard deviation of the loss from
+where it was placed [theory: line.near]. So delta is cut into parts, which no question moves, each part has a line, made
+when something in it is asked first, and a further root costs a sum over some tens of nodes, however many steps there
+are. No answer depends on what was asked before."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import _core, scratch
+from ..answers import Crossing
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..what.pair import GaussianSteps
+
+STEP = 0.75
+"""Width of a part in standard deviations of a normal loss."""
+FAR, NATS = 8.0, 6.0
+"""Beyond so many standard deviations a part has so many nats of delta: a line reaches four either way
+(csrc/line/contour_place.c)."""
+HALVINGS = 2
+"""Where its line is not as narrow, a part is halved, so often at most."""
+ROOM = 4.0
+"""Nats by which aliases and tail stay lower than at the middle of a part, so that they are low enough at its ends."""
+WIDER = 2.0
+"""How many times wider than at its middle an answer may be that misses its goal."""
+MOST = 64
+"""Lines of a run that are kept, the last ones."""
+
+_NO_ROWS = np.empty((0, 3))
+_TOO_WIDE = Crossing(_core.TOO_WIDE, 0.0, 0.0, 0.0, (), 0)
+
+
+def root(
+    run: Any, steps: GaussianSteps, add: int, log_delta: float, rtol: float, n_threads: int, **options: Any
+) -> Crossing | None:
+    """What a line says of eps(delta), at relative half-width `rtol` of delta; None where it does not reach that. Where
+    a rule is too far off at the middle of a part, it is not asked there at all (TOO_WIDE). `steps` and `options`, as
+    the gate takes them, stay with the run."""
+    lines: dict[Any, Any] = run._cache.setdefault("placed", {})
+    for halvings in range(HALVINGS + 1):
+        part, middle = _part(log_delta, 0.5**halvings)
+        key = id(steps), add, rtol, halvings, part
+        line = lines.get(key)
+        if line is None or line.steps is not steps:
+            line = lines[key] = _line(steps, add, middle, rtol, n_threads, options)
+            for old in list(lines)[:-MOST]:
+                lines.pop(old, None)
+        if line.status == _core.TOO_WIDE and options and run.listed:
+            return _TOO_WIDE
+        if line.status not in (_core.OK, _core.LOOSE):
+            return None
+        found = _ask(line.memory, log_delta, options)
+        if found.status == _core.OK or (found.status == _core.LOOSE and found.width <= WIDER * line.width):
+            return found
+    return None
+
+
+class _Line(NamedTuple):
+    """A line of `steps`, which live as long as it does; what making it ended with, its memory (csrc/line/kept.c), and
+    how wide it is where it was placed."""
+
+    steps: GaussianSteps
+    status: int
+    memory: NDArray[np.float64]
+    width: float
+
+
+def _ask(memory: NDArray[np.float64], log_delta: float, options: Any) -> Crossing:
+    """What a line says; of a rule, which has options, with its own error."""
+    return scratch.lend(_core.KEPT_WORK, _core.kept_ask, memory, _NO_ROWS, 0, 0, log_delta, bool(options))[0]
+
+
+def _part(log_delta: float, share: float) -> tuple[int, float]:
+    """The part in which log_delta lies, `share` as wide as others, and its middle."""
+    if log_delta > -0.5 * FAR * FAR:
+        i = math.floor(math.sqrt(-2 * log_delta) / (share * STEP))
+        return i, -0.5 * ((i + 0.5) * share * STEP) ** 2
+    i = math.floor((-log_delta - 0.5 * FAR * FAR) / (share * NATS))
+    return -1 - i, -0.5 * FAR * FAR - (i + 0.5) * share * NATS
+
+
+def _line(
+    steps: GaussianSteps, add: int, log_delta: float, rtol: float, n_threads: int, options: dict[str, Any]
+) -> _Line:
+    """The line placed there."""
+    from .contour import margin
+
+    memory = np.empty(_core.KEPT_ROOM)
+    size = max(_core.contour_work(steps.shift.size, n_threads), _core.KEPT_WORK)
+    asked = *steps, add, 0, log_delta, rtol, margin(rtol) + ROOM, memory
+    status = scratch.lend(size, _core.kept_make, *asked, more=0, n_threads=n_threads, **options)
+    if status not in (_core.OK, _core.LOOSE):
+        return _Line(steps, status, _NO_ROWS, math.inf)
+    memory = memory[: _core.kept_size(memory)].copy()
+    return _Line(steps, status, memory, _ask(memory, log_delta, options).width)
