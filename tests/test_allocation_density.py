@@ -392,3 +392,9 @@ def test_a_tilt_beyond_the_moments_of_the_transform(sigma, t, epochs, eps, judge
     assert b.upper - b.lower < wide * b.upper
     back = hs.epsilon(run, judged, direction="remove", route="contour")
     assert back.lower <= eps * (1 + 1e-8) and eps * (1 - 1e-8) <= back.upper and back.upper - back.lower < wide
+
+
+def test_points_that_are_known_roughly():
+    """Two large terms are a part of a far density; 0.0251345 by Fourier inversion of the density of S under Q."""
+    b = hs.epsilon(hs.random_allocation(hs.gaussian(1.0), 30_000), 1e-6, direction="remove", route="contour")
+    assert b.lower < 0.0251345 < b.upper < b.lower * (1 + 2e-3)

@@ -56,14 +56,14 @@ the relative width from which it is asked."""
 class Finite(NamedTuple):
     """The finite losses of a run as one of the two routes takes them, and log(1 - D). Outcomes of mass `lost` may be
     missing. partial: whether the transforms of all steps may know more; spare: whether points of an epoch's density,
-    which it does without, may; by_points: whether these were asked for."""
+    which it does without, may; by_points: whether these were asked for, see describe."""
 
     run: lattice.Lattice | list
     log_finite: float
     lost: float = 0.0
     partial: bool = False
     spare: bool = False
-    by_points: bool = False
+    by_points: int = 0
 
     @property
     def route(self):
@@ -75,10 +75,10 @@ class Finite(NamedTuple):
         return (question.goal, enough) if self.route is mixed else (question.goal,)
 
 
-def describe(run, losses, add: int, adjacency: str, depth: float, by_points: bool = False) -> Finite | str:
+def describe(run, losses, add: int, adjacency: str, depth: float, by_points: int = 0) -> Finite | str:
     """What the run is made of, or why no line takes it. losses: (Loss, count) of every step, by which the adjacency has
     been accepted. What is left out is to have a probability of e^-depth; with depth = inf all is by transforms.
-    by_points: epochs by points of their density wherever there are some."""
+    by_points: 1: epochs by points of their density wherever there are some; 2: or some that are known roughly."""
     key = ("finite", add, id(losses))
     kept, _ = run._cache.setdefault(key, ({}, losses))  # the losses live as long as their id is used
     if "cut" not in run._cache:
@@ -91,7 +91,7 @@ def describe(run, losses, add: int, adjacency: str, depth: float, by_points: boo
     return kept[how]
 
 
-def _describe(run, losses, add: int, adjacency: str, depth: float, by_points: bool) -> Finite | str:
+def _describe(run, losses, add: int, adjacency: str, depth: float, by_points: int) -> Finite | str:
     if len(run.parts) > TABLES_MAX:
         held = sum(not _brief(step) for step, _ in run.parts)
         if held > TABLES_MAX or len(run.parts) > LAWS_MAX:
@@ -153,7 +153,7 @@ def _lattice_law(step, loss, adjacency: str, k: int) -> lattice.LatticeLaw | Non
     return lattice.of_masses(given.step, given.offset, given.first + keep, given.num[keep], rel, given.edge)
 
 
-def _line_step(step, loss, law, add: int, k: int, moves: int, depth: float, by_points: bool):
+def _line_step(step, loss, law, add: int, k: int, moves: int, depth: float, by_points: int):
     """moves: sensitivities between the two laws of additive noise, 2 under replace_one, where a sampled step is
     two-sided."""
     base, q = (step.base, step.q) if isinstance(step, PoissonSubsampled) else (step, 1.0)
@@ -205,21 +205,21 @@ WIDTHS, DEEP = (0.7, 0.4), 130.0
 of a wide one."""
 
 
-def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points: bool):
+def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points: int):
     """By points of the density of its loss where they know most of it, or there are some at all and they are asked for,
     else by its transform on rotated lines."""
     found = None
-    least_steps = [(shift, 0.0 if by_points else least) for shift, least in POINTS_FROM[add]][
-        : 1 if by_points else None
-    ]
-    if depth < math.inf and any(m <= shift and t > least * m * m for shift, least in least_steps):
+    first, *others = POINTS_FROM[add]
+    places = ((first[0], 0.0 if by_points else first[1]), *others)
+    if depth < math.inf and any(m <= shift and t > least * m * m for shift, least in places):
         from ..what import allocation_density  # at its first use
 
         reach = 11 + 1.1 * math.sqrt(2 * max(depth - LOST, 0.0) / k)  # of a tilt at delta, and beyond
         if by_points:  # the loss is the logarithm of what deviates
             reach = math.expm1(min(reach * m / math.sqrt(t), 50.0)) * math.sqrt(t) / m
         for nats in (depth, *[x for x in reversed(DEPTHS) if x < depth]):  # fewer where bounds do not reach that far
-            found = allocation_density.points(m, t, nats + math.log(k), WIDTHS[nats > DEEP], reach)
+            window = nats + math.log(k), WIDTHS[nats > DEEP]
+            found = allocation_density.points(m, t, *window, reach, by_points == 2)
             if found is not None:
                 break
     far, near = [side[1:, 0].max() for side in found.beyond[:: 1 if add else -1]] if found else (0.0, 0.0)
@@ -235,7 +235,7 @@ def _depth(log_delta: float) -> float:
     return next((x for x in DEPTHS if x > LOST + 2 - log_delta), DEPTHS[-1])
 
 
-def _asked(question, add: int, log_delta: float, depth: float | None = None, by_points: bool = False) -> Finite | None:
+def _asked(question, add: int, log_delta: float, depth: float | None = None, by_points: int = 0) -> Finite | None:
     """What the run is made of, without what is not seen at log_delta, or what has a probability of e^-depth; None where
     no line takes it, and why."""
     depth = _depth(log_delta) if depth is None else depth
@@ -251,17 +251,33 @@ LEFT_OUT = "outcomes that its table leaves out may be all of delta"
 
 
 def _narrower(question, add: int, log_delta: float, ask: Callable):
-    """ask(run as it is at log_delta), or by transforms alone, or by what points there are, where that may be
-    narrower."""
+    """ask(run as it is at log_delta), or by transforms alone, or by what points there are, where that may be narrower;
+    by points that are known roughly where there is no other answer."""
     found = _asked(question, add, log_delta)
     answer = found and ask(found)
-    enough = answer and (question.rough or answer.width <= WIDE)
-    if found and (found.partial or found.spare) and not enough:
-        found = _asked(question, add, log_delta, math.inf if found.partial else None, not found.partial)
-        other = found and ask(found)
+    for depth, by_points in _ways(found) if found else ():
+        if answer and (question.rough or by_points == 2 or answer.width <= WIDE):
+            break
+        found = _asked(question, add, log_delta, depth, by_points)
+        other = found and (not by_points or _has_points(found)) and ask(found)
         if other and not (answer and answer.width <= other.width):
-            return other
+            answer = other
     return answer
+
+
+def _has_points(found: Finite) -> bool:
+    """Whether an epoch is taken by points of its density."""
+    return isinstance(found.run, list) and any(isinstance(step, mixed.DensityStep) for step in found.run)
+
+
+def _ways(found: Finite):
+    """(depth, by_points) that may know more."""
+    if found.partial:
+        yield math.inf, 0
+    if found.spare:
+        yield None, 1
+    if found.spare or _has_points(found):
+        yield None, 2
 
 
 def point(question, add: int, eps: float):
@@ -363,7 +379,7 @@ def root(question, add: int, delta: float):
         reversed(DEPTHS) if jumps or spare else ()
     ):  # in a deeper window one large term may be most of the line
         if SEEN - math.log(delta) < depth < _depth(math.log(delta)):
-            found = _asked(question, add, math.log(delta), depth, spare)
+            found = _asked(question, add, math.log(delta), depth, int(spare))
             other = found and _root(question, found, add, delta, SEEN)
             if other and not (answer and answer.width <= other.width):
                 answer = other

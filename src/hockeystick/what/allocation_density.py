@@ -41,6 +41,9 @@ LEFT = 46.0
 JUMP, LOWERED = 3.0, 4.0
 """Deviations of W of a term at the cut of allocation_jumps.py, and those from which a cut is lowered to it."""
 
+WORST, ROUGHEST = 1e-4, 0.1
+"""Relative errors of a point that ends them, and that does where one far from a tilt may be known roughly."""
+
 REACH, JUMPS_REACH = 90.0, 400.0
 """Deviations of W beyond which no line goes, and no points where one large term makes them up."""
 
@@ -590,9 +593,9 @@ def _law(m: float, t: int) -> _Law:
 
 @functools.lru_cache(64)
 @np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore")
-def points(m: float, t: int, depth: float, eta: float, reach: float) -> Points | None:
+def points(m: float, t: int, depth: float, eta: float, reach: float, rough: bool = False) -> Points | None:
     """The law of one epoch where what is left out has a probability of at most e^-depth, or None. eta: the width of the
-    window in units of 1/a. reach: deviations up to which there are points."""
+    window in units of 1/a. reach: deviations up to which there are points. rough: whether some may be known roughly."""
     grown = math.sqrt(1 + 2 / eta**2)
     a = math.sqrt(t) / m
     law = _law(m, t)
@@ -645,7 +648,7 @@ def points(m: float, t: int, depth: float, eta: float, reach: float) -> Points |
         if at.any():
             log[at], error[at] = law.density(x[at], line)
     middle = int(np.abs(loss).argmin())
-    bad = np.flatnonzero(~(error < 1e-4))
+    bad = np.flatnonzero(~(error < (ROUGHEST if rough else WORST)))
     first = int(bad[bad < middle].max(initial=-1)) + 1
     last = int(bad[bad > middle].min(initial=loss.size))
     if middle in bad:
