@@ -17,7 +17,7 @@ SHIFTED = [
 ]
 
 
-@pytest.mark.parametrize("alpha", [2, 17, 300, 3000])
+@pytest.mark.parametrize("alpha", [2, 17, 300, 1000])
 @pytest.mark.parametrize(("sigma", "shifts", "probabilities"), SHIFTED)
 def test_rdp_of_random_shifts(sigma, shifts, probabilities, alpha):  # [theory: law.shifts]
     """REMOVE: E r^alpha is a finite sum. ADD: the trapezoid rule about the largest value of r^(1-alpha) w. Sampled at a
