@@ -59,6 +59,7 @@
 /* One large loss (widths.py, rows of small k q). */
 #define HS_JUMPS_ENOUGH 1e-7  /* relative width of delta at which no lower cut is tried */
 #define HS_JUMPS_VAIN 6       /* cuts that say nothing from which no lower one is tried */
+#define HS_JUMPS_WON 0.8      /* of the width of one cut, from which the next is the last */
 #define HS_JUMPS_HOPELESS 2.0 /* upper over lower end at the first place from which no root is sought */
 #define HS_JUMPS_SPREAD 12.0  /* theta^2 var of the bulk from which Taylor's polynomial is hopeless */
 

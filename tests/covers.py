@@ -200,7 +200,8 @@ def scope(hs) -> None:
 
     def expanded(m, q, k, at):
         """One rare large loss by its expansion, without a line."""
-        return scratch.lend(_core.jumps_work(), _core.jumps_delta, m, q, k, at, *jumps._rule()).point("jumps")
+        pair = jumps._plain(m, q, 0)
+        return scratch.lend(_core.jumps_work(), _core.jumps_delta, pair, k, at, *jumps._rule()).point("jumps")
 
     def kept(mechanism, steps, at, what="epsilon"):
         """The answer of an accountant that keeps a line, after a few more steps."""

@@ -283,6 +283,53 @@ def test_two_runs_of_two_sided_branches(kind):  # [theory: small.bulk, small.bul
         seen += 1
 
 
+def any_branches(rng, kind):
+    """One branch, or two of a public mixture; a loss of the last to ask about."""
+    q, m, w = 10 ** rng.uniform(-5, -1.5), math.exp(rng.uniform(-2.3, 1.2)), rng.uniform(0.02, 0.98)
+    second = [(m, m), (2 * m, 2 * m), (2 * m, m), (m, 2 * m), (2 * m, 0.0)][kind]
+    first = [(m, m), (m, m), (m, 0.0), (0.0, m), (m, 0.0)][kind]
+    branches = ((w if kind else 1.0, q, *first), (1 - w, q * rng.uniform(0.2, 1), *second))[: 1 + bool(kind)]
+    return branches, float(abs(branch_loss(rng.uniform(1, 9), *branches[-1][1:])))
+
+
+def expanded(branches, k, eps):
+    pair = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches))])
+    answer = scratch.lend(_core.jumps_work(), _core.jumps_delta, pair, k, eps, *jumps._rule())
+    return pair, answer.point("jumps") if answer.status <= _core.LOOSE else None
+
+
+@pytest.mark.parametrize("kind", range(5))
+def test_the_expansion_of_two_sided_branches(kind):  # [theory: small.expansion, small.complex-pair, small.place-series]
+    rng, seen, sharp = np.random.default_rng(kind), 0, 0
+    while seen < 4 or not sharp:
+        branches, loss = any_branches(rng, kind)
+        eps = loss * rng.uniform(0.3, 2)
+        found = expanded(branches, 2.0, eps)[1] if eps > 0 else None
+        if found is None or found.estimate < math.log(1e-13):
+            continue
+        truth = math.log(two_pair_runs(branches, eps))
+        assert found.lower - 1e-9 <= truth <= found.upper + 1e-9
+        seen += 1
+        sharp += found.width < 1e-3
+
+
+@pytest.mark.parametrize("kind", range(5))
+def test_the_expansion_of_two_sided_branches_against_lines(kind):  # [theory: small.numbers, small.expansion]
+    rng, seen = np.random.default_rng(kind), 0
+    while seen < 2:
+        branches, loss = any_branches(rng, kind)
+        k, eps = float(int(10 ** rng.uniform(0.5, 3))), loss * rng.uniform(0.3, 1)
+        pair, found = expanded(branches, k, eps) if eps > 0 else (None, None)
+        if found is None or found.width > 0.1:
+            continue
+        answer = jumps._line(_core.bulk_line_delta, pair, k, eps)
+        if answer.status <= _core.LOOSE:
+            line = answer.point("jumps")
+            assert found.lower <= line.upper
+            assert line.lower <= found.upper
+            seen += 1
+
+
 @pytest.mark.parametrize("kind", range(5))
 def test_two_runs_in_real_space(kind):  # [theory: small.two-steps]
     rng, seen = np.random.default_rng(kind), 0
@@ -416,7 +463,9 @@ def test_the_upper_end_is_where_it_says():
 )
 def test_a_line_without_room_leaves_room_to_others(adjacency, sigma, q, k, delta):
     run = hs.poisson_subsampled(hs.gaussian(sigma), q) * k
-    found = hs.epsilon(run, delta, adjacency=adjacency)
+    paired = paired_steps(run, adjacency, False)
+    line = jumps._line(_core.bulk_line_eps, jumps._pair(paired, 0), float(k), math.log(delta))
+    found = line.root("jumps")
     assert found.upper - found.lower < 1e-8 * found.upper
     rough = hs.epsilon(run, delta, adjacency=adjacency, route="contour" if k == 187 else "auto")
     assert found.lower <= rough.upper
@@ -508,7 +557,7 @@ def test_what_one_side_declines():
 
 @pytest.mark.parametrize(
     "sigma, q, k, delta, width",
-    [(1.24, 5e-5, 12, 3.6e-18, 0.03), (0.89, 1.7e-5, 19, 1.6e-18, 3e-3), (0.6651, 1.4e-5, 151_948, 4e-15, 1e-3)],
+    [(1.24, 5e-5, 12, 3.6e-18, 1e-7), (0.89, 1.7e-5, 19, 1.6e-18, 1e-8), (0.6651, 1.4e-5, 151_948, 4e-15, 1e-3)],
 )
 def test_replaced_runs_that_no_line_takes(sigma, q, k, delta, width):
     run = hs.poisson_subsampled(hs.gaussian(sigma), q) * k

@@ -13,7 +13,7 @@
  *              small.bulk], for B(t) and its moments, and for int w e^{E + iyL} [theory: small.bulk-line].
  *   rounding   of nodes, moments and exponents [theory: rounding.first-order].
  *
- * What it does not do: negative tilts; moments of anything but one plain step of REMOVE.
+ * What it does not do: negative tilts; moments of what lies beyond the panels of a pair.
  */
 #include "law/bulk.h"
 #include "clt/saddlepoint.h"
@@ -28,6 +28,8 @@
 
 /* Parameters of the ellipses tried; a larger one serves a panel that is short beside 1/m. */
 static const double ELLIPSE[ELLIPSES] = {4, 6, 9, 14};
+
+int hs_bulk_plain(const hs_bulk *J) { return J->pair.branches == 1 && J->pair.down[0] == 0; }
 
 static double widest(const hs_pair *pair, int r) { return fmax(pair->up[r], pair->down[r]); }
 
@@ -114,6 +116,10 @@ double hs_bulk_place(const hs_bulk *J, int r, double loss)
         return share_of > -1 ? fmin(high, -log1p(share_of) / d - 0.5 * d) : high;
     }
     x = (loss < 600 ? log1p(expm1(loss) / q) : loss - log(q)) / up + 0.5 * up;
+    if (up == d && loss >= 0 && loss < 300) { /* a quadratic equation of q e^{v1}/(1-q) */
+        double rest = expm1(loss), c = q / (1 - q) * exp(-0.5 * up * up);
+        return fmin(high, log((0.5 * rest + sqrt(0.25 * rest * rest + c * c * (1 + rest))) / c) / up);
+    }
     for (i = 0; i < 100 && high - low > 1e-13 * (1 + fabs(high)); i++) {
         hs_bulk_loss at;
         double more;
@@ -262,14 +268,16 @@ double hs_bulk_log_phase_upper(const hs_bulk *J, double t, double y)
     return most + log(sum) + SLACK;
 }
 
-/* Whether a panel is short enough: its least ellipse stays away from branch points, e^{tL} does not leap on it, and
- * where y > 0 the transform at t + iy is known to e^-target. */
+/* Whether a panel is short enough: its least ellipse stays away from branch points, e^{tL} does not leap on it unless
+ * it only falls there as t grows, and where y > 0 the transform at t + iy is known to e^-target. */
 static int serves_panel(const hs_bulk *J, int r, double mid, double half, double t, double y, double target)
 {
     ellipse e;
+    int calm;
     if (!ellipse_of(J, r, mid, half, ELLIPSE[0], &e)) return 0;
-    if (!((1 + fabs(t)) * (e.up.top - fmax(e.up.low, -1) + e.down.top - fmax(e.down.low, -1)) < LEAP)) return 0;
-    return !(y > 0) || panel_upper(J, r, mid, half, t, y) <= -target;
+    calm = (1 + fabs(t)) * (e.up.top - fmax(e.up.low, -1) + e.down.top - fmax(e.down.low, -1)) < LEAP;
+    if (!(y > 0)) return calm || (t > 0 && e.up.top <= 0 && e.down.low > 0);
+    return calm && panel_upper(J, r, mid, half, t, y) <= -target;
 }
 
 /* Panels of a branch up to its end, their ends exact: as wide as `serves_panel` allows. */
@@ -447,12 +455,31 @@ static double bulk_remainder(double t, const ellipse *e, double *power)
     return fmin(whole, part);
 }
 
+/* A bound of |log(1 + lambda U)| for lambda in [0, 1], of lambda = 1 alone without a path. */
+static double log_side(const bulk_side *s, double q)
+{
+    double low = fmin(log1p(-q), s->low), L = fmax(-low, fmax(0, s->top)) + s->turn;
+    return s->path ? fmin(s->U * exp(-low), L) : L;
+}
+
+/* A bound of |e^E L - U1 + U2| on an ellipse: half the second derivative along 1 + lambda U_i, or term by term; L: of
+ * |L|, power: of |e^E| [theory: small.bulk]. */
+static double first_remainder(double t, const ellipse *e, double L, double power)
+{
+    double a = 1 + t, top = fmax(0, e->up.top), n = fmin(0, e->up.low), d = fmin(0, e->down.low);
+    double U1 = e->up.U, U2 = e->down.U, whole = power * L + U1 + U2, part;
+    if (!(e->up.path && e->down.path)) return whole;
+    part = U1 * U1 * exp((a - 2) * (a >= 2 ? top : n) - t * d) * (a * t * L + 2 * a - 1);
+    part += 2 * U1 * U2 * exp(t * top - (t + 1) * d) * (a * t * L + a + t);
+    part += U2 * U2 * exp(a * top - (t + 2) * d) * (t * a * L + 2 * t + 1);
+    return fmin(whole, 0.5 * part);
+}
+
 /* Error of Gauss-Legendre on the panel at x by the ellipse of rho: of B, returned, and added to out[n] of the first
  * `order` raw moments times B; infinite where the ellipse meets the branch points [theory: small.bulk]. */
 static double panel_moments(const hs_bulk *J, int r, double x, double half, double rho, double t, int order,
                             double *out)
 {
-    double a = 1 + t, low = log1p(-J->pair.q[r]), U, top;
     double L, w, power, second;
     ellipse e;
     int n;
@@ -460,26 +487,21 @@ static double panel_moments(const hs_bulk *J, int r, double x, double half, doub
     w = exp(log_rule(J, r, half, rho, &e));
     second = w * bulk_remainder(t, &e, &power);
     if (!order) return second;
-    U = e.up.U;
-    top = fmax(0, e.up.top);
-    low = fmin(low, e.up.low);
-    L = fmax(-low, top) + e.up.turn;
-    if (e.up.path) L = fmin(U * exp(-low), L);
-    power = exp((a - 2) * (a >= 2 ? top : low)) * (a * (a - 1) * L + 2 * a - 1);
-    out[1] += w * (e.up.path ? 0.5 * U * U * power : exp(a * top) * L + U);
-    for (power = w * exp(a * top) * L, n = 2; n <= order; n++) out[n] += power *= L;
+    L = log_side(&e.up, J->pair.q[r]) + log_side(&e.down, J->pair.q[r]);
+    out[1] += w * first_remainder(t, &e, L, power);
+    for (power *= w * L, n = 2; n <= order; n++) out[n] += power *= L;
     return second;
 }
 
-/* Error of Gauss-Legendre over all panels and of what lies beyond them, of B (out[0]) and of the first `order` raw
- * moments times B (out[n]) at the tilt t. */
+/* Error of Gauss-Legendre over all panels, of B (out[0]) and of the first `order` raw moments times B (out[n]) at the
+ * tilt t; also of what lies beyond them, but of the moments of a plain step alone. */
 static void quadrature(const hs_bulk *J, double t, int order, double *out)
 {
     double c = J->left, far = exp(-0.5 * c * c - HS_LOG_SQRT_2PI), deep;
     int64_t i;
     int n, e, r;
     deep = fmin(J->q * J->m * (c + 0.5 * J->m) / (1 - J->q), -log1p(-J->q));
-    for (n = 1; n <= order; n++) out[n] = far * pow(deep, n) / (c - n / c);
+    for (n = 1; n <= order; n++) out[n] = hs_bulk_plain(J) ? far * pow(deep, n) / (c - n / c) : 0;
     out[0] = hs_bulk_outside_upper(J, t);
     for (r = 0; r < J->pair.branches; r++)
         for (i = J->first[r]; i < J->first[r + 1]; i++) {
@@ -495,32 +517,39 @@ typedef struct {
     double of[ORDER + 1], size[ORDER + 1], err[ORDER + 1];
 } bulk_sums;
 
+/* What one node adds to the first `order` raw moments; m1 = e^E - 1, rel: the relative error of its weight. */
+static void add_moments(const double *c, double t, double m1, double rel, int order, bulk_sums *S)
+{
+    double w = c[0], l1 = c[1], L = c[2], l2 = l1 - L;
+    double E = l1 + t * L, e = m1 + 1, power;
+    double dL = c[5] + c[6] + 2 * HS_U * (fabs(L) + fabs(l2));
+    int n;
+    S->of[1] += w * (L * m1 + c[4]);
+    S->err[1] += w * (fabs(e * ((1 + t) * L + 1) - exp(l1)) * c[5] + fabs(e * (t * L + 1) - exp(l2)) * c[6]);
+    S->err[1] += w * ((rel + 150 * HS_U) * (fabs(L * m1) + fabs(c[4])) + 6 * HS_U * fabs(L) * e * fabs(E) +
+                      2 * HS_U * fabs(l2) * fabs(m1));
+    rel += (1 + t) * (c[5] + 2 * HS_U * fabs(l1)) + t * (c[6] + 3 * HS_U * fabs(l2)) + HS_U * (4 * fabs(E) + 30);
+    for (power = w * e * L, n = 2; n <= order; n++) {
+        S->err[n] += fabs(power) * (n * dL + fabs(L) * rel);
+        power *= L;
+        S->of[n] += power;
+        S->size[n] += fabs(power);
+    }
+}
+
 /* What one node, with the columns c, adds at the tilt t; rel: of its weight. */
 static void add_node(const double *c, double t, double rel, int order, bulk_sums *S)
 {
-    double w = c[0], l1 = c[1], L = c[2], E = l1 + t * L;
-    double m1 = expm1(E);
+    double w = c[0], l1 = c[1], L = c[2], E = l1 + t * L, m1 = expm1(E);
     double h2 = hs_h2(E), x = c[7], first = c[3] + t * c[4];
-    double sizes = fabs(c[3]) + t * (2 * fabs(c[3]) + fabs(c[4])), off, dL, power;
-    int n;
+    double sizes = fabs(c[3]) + t * (2 * fabs(c[3]) + fabs(c[4])), off;
     rel += HS_U * (6 * x * x + 8 * fabs(x) + 24);
     /* d(l1) and d(l2) leave e^E - 1 - (1+t) U1 + t U2 off by the differences of e^E and 1 + U_i */
     off = (1 + t) * fabs(m1 - expm1(l1)) * c[5] + t * fabs(m1 - expm1(l1 - L)) * c[6];
     S->of[0] += w * (h2 + first);
     S->err[0] += w * (off + (rel + 150 * HS_U) * (h2 + sizes) +
                       HS_U * fabs(m1) * (6 * fabs(E) + 4 * (fabs(l1) + t * (fabs(l1) + fabs(l1 - L)))));
-    if (!order) return;
-    dL = c[5] + 2 * HS_U * fabs(L);
-    S->of[1] += w * (L * m1 + c[4]);
-    S->err[1] += w * (fabs((m1 + 1) * (E + 1) - exp(l1)) * c[5] + (rel + 150 * HS_U) * fabs(L * m1) +
-                      (rel + 150 * HS_U) * fabs(c[4]) + 6 * HS_U * fabs(L) * (m1 + 1) * fabs(E));
-    rel += (1 + t) * dL + HS_U * (4 * fabs(E) + 30);
-    for (power = w * (m1 + 1) * L, n = 2; n <= order; n++) {
-        S->err[n] += fabs(power) * (n * dL + fabs(L) * rel);
-        power *= L;
-        S->of[n] += power;
-        S->size[n] += fabs(power);
-    }
+    if (order) add_moments(c, t, m1, rel, order, S);
 }
 
 /* The moments from the sums, what the panels miss of them, and the error `part` of B; false where they are not
@@ -544,8 +573,8 @@ static int set_moments(const hs_bulk *J, int order, bulk_sums *S, const double *
     return T->wrong < 1e-3;
 }
 
-/* The bulk at the tilt t >= 0, with `order` raw moments of a plain step of REMOVE; HS_OUT_OF_RANGE where B says
- * nothing. */
+/* The bulk at the tilt t >= 0, with `order` raw moments, of a pair those of its panels alone; HS_OUT_OF_RANGE where B
+ * says nothing. */
 int hs_bulk_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T)
 {
     double lost[ORDER + 1], scale = exp(J->log_unit), part = HS_U * (double)(J->panels * J->per + 20);

@@ -44,6 +44,7 @@ typedef struct {
 } hs_bulk_loss; /* logs of both factors, and the shares of e^v in them */
 
 int hs_bulk_open(hs_bulk *J, const hs_pair *pair, double k, const hs_rule *rule, double *work);
+int hs_bulk_plain(const hs_bulk *J); /* whether it is one plain step of REMOVE */
 hs_bulk_loss hs_bulk_loss_at(const hs_bulk *J, int r, double x);
 double hs_bulk_place(const hs_bulk *J, int r, double loss);
 double hs_bulk_tail(double x, double *rel);

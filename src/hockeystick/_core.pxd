@@ -50,9 +50,9 @@ cdef extern from "hs.h" nogil:
     const int64_t HS_DROPPED, HS_TURN
     enum:
         HS_BULK_WORK
-    int hs_jumps_delta(double m, double q, double k, double eps, const hs_rule *rule, double *work,
+    int hs_jumps_delta(const hs_pair *pair, double k, double eps, const hs_rule *rule, double *work,
                        int64_t n_work, hs_point *out)
-    int hs_jumps_eps(double m, double q, double k, double log_delta, const hs_rule *rule, double *work,
+    int hs_jumps_eps(const hs_pair *pair, double k, double log_delta, const hs_rule *rule, double *work,
                      int64_t n_work, hs_crossing *out)
     int64_t hs_bulk_line_work()
     int hs_bulk_line_delta(const hs_pair *pair, double k, double eps, double known, const hs_rule *rule, double *work,

@@ -156,29 +156,33 @@ def jumps_work():
     return HS_BULK_WORK
 
 
-def jumps_delta(double m, double q, double k, double eps, const double[::1] node, const double[::1] weight,
-                double[::1] work):
+def jumps_delta(const unsigned char[::1] pair not None, double k, double eps, const double[::1] node,
+                const double[::1] weight, double[::1] work):
     """Scaled: one certified delta; see hs.h."""
     cdef hs_rule rule
     cdef hs_point p
     cdef int status
     memset(&p, 0, sizeof(p))
+    if pair.shape[0] != <Py_ssize_t>sizeof(hs_pair):
+        check(HS_BAD_ARGUMENT, "jumps")
     rule.n, rule.x, rule.w = lengths(node.shape[0], weight.shape[0], node.shape[0]), &node[0], &weight[0]
     with nogil:
-        status = hs_jumps_delta(m, q, k, eps, &rule, &work[0], work.shape[0], &p)
+        status = hs_jumps_delta(<const hs_pair *>&pair[0], k, eps, &rule, &work[0], work.shape[0], &p)
     return scaled(status, &p)
 
 
-def jumps_eps(double m, double q, double k, double log_delta, const double[::1] node, const double[::1] weight,
-              double[::1] work):
+def jumps_eps(const unsigned char[::1] pair not None, double k, double log_delta, const double[::1] node,
+              const double[::1] weight, double[::1] work):
     """Crossing: one certified eps; see hs.h."""
     cdef hs_rule rule
     cdef hs_crossing at
     cdef int status
     memset(&at, 0, sizeof(at))
+    if pair.shape[0] != <Py_ssize_t>sizeof(hs_pair):
+        check(HS_BAD_ARGUMENT, "jumps")
     rule.n, rule.x, rule.w = lengths(node.shape[0], weight.shape[0], node.shape[0]), &node[0], &weight[0]
     with nogil:
-        status = hs_jumps_eps(m, q, k, log_delta, &rule, &work[0], work.shape[0], &at)
+        status = hs_jumps_eps(<const hs_pair *>&pair[0], k, log_delta, &rule, &work[0], work.shape[0], &at)
     return crossing(status, &at)
 
 

@@ -31,31 +31,50 @@ static int given_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T)
 
 static double mass_above(double x) { return 0.5 * erfc(x * 0.70710678118654752440); }
 
-/* E (1 - e^{x-L})_+ of one step, its losses above the place x0 alone where `jumps`. */
+/* E (1 - e^{x-L})_+ of one step, its losses above the cut alone where `jumps`. */
 static double payoff(const hs_bulk *J, double x, int jumps)
 {
-    double low = log1p(-J->q), g = x > low ? hs_bulk_place(J, 0, x) : -HUGE_VAL, unused, rel;
-    if (jumps) g = fmax(g, J->x0[0]);
-    if (g < -38) return -expm1(x);
-    if (x > 0.5 && !(jumps && g == J->x0[0])) return exp(log_payoff(J, x, &unused, &rel));
-    return J->q * (mass_above(g - J->m) - mass_above(g)) - expm1(x) * mass_above(g);
+    double sum = 0;
+    int r;
+    for (r = 0; r < J->pair.branches; r++) {
+        double w = J->pair.w[r], q = J->pair.q[r], up = J->pair.up[r], d = J->pair.down[r];
+        double g = d > 0 || x > log1p(-q) ? hs_bulk_place(J, r, x) : -HUGE_VAL, one;
+        branch_at b;
+        if (jumps && !(J->cut[r] < HUGE_VAL)) continue;
+        if (jumps) g = fmax(g, J->x0[r]);
+        if (x > 0.5 && !(jumps && g == J->x0[r])) one = see_branch(J, r, x, &b) ? exp(b.log_w) * b.f : 0;
+        else if (g < -38) one = -w * expm1(x);
+        else {
+            double mid = mass_above(g), far = d > 0 ? mass_above(g + d) : mid;
+            one = w * (q * (mass_above(g - up) - mid) - exp(x) * q * (far - mid) - expm1(x) * mid);
+        }
+        sum += fmax(one, 0);
+    }
+    return sum;
 }
 
-/* E payoff(eps - L) over the outcomes up to `end`; panels shrink towards the bend of the pay-off. */
-static double paid(const hs_bulk *J, double eps, double end, int jumps)
+/* E payoff(eps - L) over the outcomes up to those beyond the cut by `more`; panels shrink towards the bend of the
+ * pay-off. */
+static double paid(const hs_bulk *J, double eps, double more, int jumps)
 {
-    double sum = 0, from = -12, bend = hs_bulk_place(J, 0, jumps ? fmax(eps - J->l0, 0.5 * log1p(-J->q)) : eps);
-    while (from < end) {
-        double to = fmin(end, from + fmin(1.0 / 32, fmax(1e-9, 0.3 * fabs(bend - from)))), half, mid;
-        int i;
-        if (from < bend && to > bend) to = bend;
-        half = 0.5 * (to - from);
-        mid = from + half;
-        for (i = 0; i < 20; i++) {
-            double x = mid + half * x20[i], L = log1p(J->q * expm1(J->m * x - 0.5 * J->m * J->m));
-            sum += half * w20[i] * exp(L - 0.5 * x * x - HS_LOG_SQRT_2PI) * payoff(J, eps - L, jumps);
+    double sum = 0;
+    int i, r;
+    for (r = 0; r < J->pair.branches; r++) {
+        double from = -12, q = J->pair.q[r], end = J->x0[r] + more;
+        double bend = hs_bulk_place(J, r, jumps ? fmax(eps - J->l0, 0.5 * log1p(-q)) : eps);
+        while (from < end) {
+            double to = fmin(end, from + fmin(1.0 / 8, fmax(1e-9, 0.5 * fabs(bend - from)))), half, mid;
+            if (from < bend && to > bend) to = bend;
+            half = 0.5 * (to - from);
+            mid = from + half;
+            for (i = 0; i < 20; i++) {
+                double x = mid + half * x20[i];
+                hs_bulk_loss at = hs_bulk_loss_at(J, r, x);
+                sum += J->pair.w[r] * half * w20[i] * exp(at.l1 - 0.5 * x * x - HS_LOG_SQRT_2PI) *
+                       payoff(J, eps - at.l1 + at.l2, jumps);
+            }
+            from = to;
         }
-        from = to;
     }
     return sum;
 }
@@ -71,8 +90,13 @@ static void ends(const hs_value *v)
 static int any(hs_bulk *J, double k, double *eps, hs_value *v)
 {
     hs_rule rule = {20, x20, w20};
-    double theta, rel, m = log_between(0.3, 5), q = log_between(1e-6, 0.1);
-    if (opened(J, m, q, k, &rule, work, HS_BULK_WORK)) return 0;
+    double theta, rel, m = log_between(0.3, 4), q = log_between(1e-6, 0.1);
+    int kind = (int)(uniform() * 36) - 30;
+    hs_pair pair = {.branches = 1 + (kind > 2), .w = {1}, .q = {q, q * between(0.2, 1)}, .up = {m, 2 * m}};
+    if (kind == 2 || kind > 3) pair.down[0] = m;
+    if (kind > 2) pair.w[0] = 1 - (pair.w[1] = log_between(1e-6, 0.9));
+    if (kind > 3) pair.down[1] = kind == 4 ? m : 2 * m;
+    if (opened(J, &pair, k, &rule, work, HS_BULK_WORK)) return 0;
     *eps = log_between(0.05, 20);
     log_payoff(J, *eps, &theta, &rel);
     if (!(theta < HUGE_VAL) || prepare(J, *eps * between(0.03, 0.9), theta)) return 0;
@@ -88,8 +112,8 @@ static void two(void)
     double eps, one, all, unit;
     if (!any(&J, 2, &eps, &v) || !(v.log_scale > -500)) return;
     unit = exp(-v.log_scale);
-    one = 2 * paid(&J, eps, J.x0[0], 1) * unit;
-    all = paid(&J, eps, J.m + 38, 0) * unit;
+    one = 2 * paid(&J, eps, 0, 1) * unit;
+    all = paid(&J, eps, 38, 0) * unit;
     term("jumps-truncation", fabs(v.value - one), v.truncation, v.inner + v.rounding + 1e-11 * one);
     term("jumps-others", all - one, v.alias_right, 1e-11 * all);
     ends(&v);

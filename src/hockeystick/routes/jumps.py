@@ -1,6 +1,6 @@
-"""Route `jumps`: few records sampled, delta far below the chance of one. One distinct step: the line through the law
-below a cut (csrc/line/bulk_line.c), or where one rare large loss makes nearly all of the curve, the expansion of
-csrc/line/jumps.c. Below, bounds for several, which nothing else narrows.
+"""Route `jumps`: few records sampled, delta far below the chance of one. One distinct step, also of a public mixture of
+two-sided branches: where one rare large loss makes nearly all of the curve, the expansion of csrc/line/jumps.c, else
+the line through the law below a cut (csrc/line/bulk_line.c). Below, bounds for several, which nothing else narrows.
 
 Symbols. Steps i with count k_i, losses L = log(1+U) under num (REMOVE), U = q (e^v - 1) at x, v = m x - m^2/2; S their
 sum, R the sum of all but one. p(a) >= sum k P(L > a). delta_1(e) = sum k (delta of one step at e), in closed form
@@ -43,9 +43,6 @@ from .question import MOST_SAMPLED, SHARP
 
 TERMS = ("jumps", "truncation", "inner_quadrature", "rounding")
 ORDER = 20
-SHIFTS_SERVED = 1e-3, 10.0
-"""sensitivity/sigma of a step that the expansion takes."""
-
 MANY = 50.0
 """Records expected in all samples, k q, from which many losses make delta together."""
 
@@ -70,13 +67,17 @@ up."""
 def point(steps: GaussianSteps, add: int, eps: float, sharp: float = SHARP):
     """A certified point of the curve, or None: the narrower of the two [theory: small.expansion, small.bulk-far]. Of
     one narrower than `sharp` no other is asked."""
-    answer = _answer(_core.jumps_delta, _core.bulk_line_delta, steps, add, eps, sharp) if eps > 0 else None
+    if not (eps > 0 and _serves(steps)):
+        return None
+    answer = _answer(_core.jumps_delta, _core.bulk_line_delta, *_only(steps, add), eps, sharp)
     return answer and answer.point("jumps")
 
 
 def root(steps: GaussianSteps, add: int, log_delta: float, sharp: float = SHARP, known: Root | None = None):
     """A certified root of delta(eps) = e^log_delta, or None; known: what is known of it, to start from."""
-    answer = _answer(_core.jumps_eps, _core.bulk_line_eps, steps, add, log_delta, sharp, known)
+    if not _serves(steps):
+        return None
+    answer = _answer(_core.jumps_eps, _core.bulk_line_eps, *_only(steps, add), log_delta, sharp, known)
     return answer and answer.root("jumps")
 
 
@@ -85,8 +86,8 @@ def pair_point(paired: PairedSteps, add: int, eps: float, sharp: float = SHARP):
     if paired.steps.k.size != 1 or not eps > 0:
         return None
     pair, k = _pair(paired, add), paired.steps.k[0]
-    answer = _line(_core.bulk_line_delta, pair, k, eps)
-    found = answer.point("jumps") if answer.status <= _core.LOOSE else None
+    answer = _answer(_core.jumps_delta, _core.bulk_line_delta, pair, k, eps, sharp)
+    found = answer and answer.point("jumps")
     if k <= few.RUNS and not (found and found.width < sharp):
         found = _narrower(found, few.at(pair, k, eps))
     if found is None or not paired.dropped:
@@ -103,8 +104,8 @@ def pair_root(paired: PairedSteps, add: int, delta: float, sharp: float = SHARP,
     less = log_delta + math.log1p(-paired.dropped / delta) - log_slack(log_delta)
     targets = (log_delta, less) if paired.dropped else (log_delta,)
     k, found = paired.steps.k[0], None
-    answers = [_line(_core.bulk_line_eps, pair, k, x, **_start(known)) for x in targets]
-    if all(answer.status <= _core.LOOSE for answer in answers):
+    answers = [_answer(_core.jumps_eps, _core.bulk_line_eps, pair, k, x, sharp, known) for x in targets]
+    if all(answers):
         found, last = answers[0].root("jumps"), answers[-1].root("jumps")
         found = found._replace(upper=max(found.upper, last.upper))
     if k <= few.RUNS and not (found and found.width < sharp):
@@ -150,20 +151,34 @@ def _start(known: Root | None) -> dict:
     return {"start": known.estimate} if known and known.upper < START * known.lower else {}
 
 
-def _answer(expansion, line, steps: GaussianSteps, add: int, at: float, sharp: float, known: Root | None = None):
+def _serves(steps) -> bool:
+    return isinstance(steps, GaussianSteps) and steps.q.size == 1 and bool(steps.q[0] < MOST_SAMPLED)
+
+
+def _only(steps: GaussianSteps, add: int) -> tuple[np.ndarray, float]:
+    """The pair of the only step, and its count."""
+    m, q, k = (float(x[0]) for x in steps)
+    return _plain(m, q, add), k
+
+
+def _expected(pair: np.ndarray) -> float:
+    """Records that one step samples, on average over its branches."""
+    branches, *row = sampling.PACKED.unpack(pair.tobytes())
+    return sum(w * q for w, q in zip(row[:branches], row[sampling.MAX_BRANCHES :], strict=False))
+
+
+def _answer(expansion, line, pair: np.ndarray, k: float, at: float, sharp: float, known: Root | None = None):
     """The expansion's answer, and the line's where that is not narrow; None where neither has one."""
-    if not isinstance(steps, GaussianSteps) or steps.q.size != 1 or not steps.q[0] < MOST_SAMPLED:
-        return None
-    (m, q, k), answers, (low, high) = (float(x[0]) for x in steps), [], SHIFTS_SERVED
-    if not add and low < m < high and k >= 2 and k * q < MANY:
-        answers.append(scratch.lend(_core.jumps_work(), expansion, m, q, k, at, *_rule()))
+    answers = []
+    if k >= 2 and k * _expected(pair) < MANY:
+        answers.append(scratch.lend(_core.jumps_work(), expansion, pair, k, at, *_rule()))
     if not (answers and answers[0].status <= _core.LOOSE and answers[0].width < sharp):
         near = _start(known)
         if answers and answers[0].status <= _core.LOOSE:
             near = {"known": math.fsum(answers[0].relative())}
             if line is _core.bulk_line_eps:
                 near["start"] = answers[0].estimate
-        answers.append(_line(line, _plain(m, q, add), k, at, **near))
+        answers.append(_line(line, pair, k, at, **near))
     answers = [answer for answer in answers if answer.status <= _core.LOOSE]
     return min(answers, key=lambda answer: answer.width) if answers else None
 
