@@ -540,7 +540,8 @@ static void add_moments(const double *c, double t, double m1, double rel, int or
 /* What one node, with the columns c, adds at the tilt t; rel: of its weight. */
 static void add_node(const double *c, double t, double rel, int order, bulk_sums *S)
 {
-    double w = c[0], l1 = c[1], L = c[2], E = l1 + t * L, m1 = expm1(E);
+    double w = c[0], l1 = c[1], L = c[2], E = l1 + t * L;
+    double m1 = expm1(E);
     double h2 = hs_h2(E), x = c[7], first = c[3] + t * c[4];
     double sizes = fabs(c[3]) + t * (2 * fabs(c[3]) + fabs(c[4])), off;
     rel += HS_U * (6 * x * x + 8 * fabs(x) + 24);

@@ -158,9 +158,9 @@ static void less_product(const series *s, const series *q, int n, series *p)
     p->most[n] = most / n;
 }
 
-/* l = g' at the loss x of a branch: w = up g' is A'/A of A = (q/(1-q)) e^{v1}. With C = e^z (q/(1-q)) e^{v2}, A = e^z -
- * 1 + C, C' = C (1 - ratio w), and w (A + ratio C) = e^z + C; without a second side A = e^z/(1-q) - 1, w A = e^z/(1-q)
- * [theory: small.place-series]. */
+/* l = g' at the loss x of a branch: w = up g' is A'/A of A = (q/(1-q)) e^{v1}. With C = e^z (q/(1-q)) e^{v2}, A = e^z
+ * - 1 + C, C' = C (1 - ratio w), and w (A + ratio C) = e^z + C; without a second side A = e^z/(1-q) - 1, w A =
+ * e^z/(1-q) [theory: small.place-series]. */
 static void place_series(const hs_bulk *J, int r, double x, double g, series *l)
 {
     double up = J->pair.up[r], d = J->pair.down[r], q = J->pair.q[r], ratio = d / up, e = exp(x) / (d > 0 ? 1 : 1 - q);
@@ -289,8 +289,9 @@ static double log_disc(const hs_bulk *J, double x, double theta, double rho)
     return worst + SLACK * (1 + fabs(worst));
 }
 
-/* An upper bound of the log of Pr[sum of n losses < s, all of the bulk], of a pair with two sides: under den, e^-s
- * times as likely at least, one of them lies left of where losses are s, or Chernoff's bound [theory: small.numbers]. */
+/* An upper bound of the log of Pr[sum of n losses < s, all of the bulk], of a pair with two sides: under den, where
+ * such sums are e^-s times as likely at least, one of them lies left of where losses are s, or Chernoff's bound
+ * [theory: small.numbers]. */
 static double log_fall(const hs_bulk *J, double n, double s)
 {
     static const double NATS_BACK[] = {8, 14, 22, 34};
