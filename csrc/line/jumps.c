@@ -36,14 +36,16 @@
  * (R(g-up) - R(g+down)) and -f' = k1 R1 + k2 R2, with R1 = R(g), R2 = R(g+down), b1 = (e^x - 1)(1-q), k1 = e^x (1-q),
  * k2 = e^x q e^{-down g - down^2/2}, of down = 0 all in k1; rel: bound of the relative error of both. */
 typedef struct {
-    double g, log_w, f, k1, k2, R1, R2, rel;
+    double g, log_w, f, rel;
+    double k1, k2, R1, R2;
 } branch_at;
 
 /* The relative error of f and of f' of one branch at the loss x, of place and rounding; R0 = R(g-up), e: errors of
  * R(g-up), R(g), R(g+down) [theory: small.place-series]. */
 static double branch_error(const hs_bulk *J, int r, double x, const branch_at *b, double R0, const double *e)
 {
-    double up = J->pair.up[r], d = J->pair.down[r], g = b->g, b1 = expm1(x) * (1 - J->pair.q[r]), off, rel;
+    double up = J->pair.up[r], d = J->pair.down[r], g = b->g;
+    double b1 = expm1(x) * (1 - J->pair.q[r]), off, rel;
     hs_bulk_loss at = hs_bulk_loss_at(J, r, g);
     /* how far the place is off: by what its loss is, and by the rounding of v */
     off = (fabs(at.l1 - at.l2 - x) + HS_U * (8 * x + 6 * J->pair.q_err)) / (up * at.s1 + d * at.s2);
@@ -57,7 +59,8 @@ static double branch_error(const hs_bulk *J, int r, double x, const branch_at *b
 /* False where no loss of the branch is as large, or hardly any: e^-1000 of it lies beyond HS_BULK_FAR. */
 static int see_branch(const hs_bulk *J, int r, double x, branch_at *b)
 {
-    double up = J->pair.up[r], d = J->pair.down[r], q = J->pair.q[r], R0, e[3];
+    double up = J->pair.up[r], d = J->pair.down[r], q = J->pair.q[r];
+    double R0, e[3];
     if (up == 0) return 0;
     b->g = d > 0 ? hs_bulk_place(J, r, x) : log1p(expm1(x) / q) / up + 0.5 * up;
     if (b->g >= up + HS_BULK_FAR) return 0;
@@ -163,7 +166,8 @@ static void less_product(const series *s, const series *q, int n, series *p)
  * e^z/(1-q) [theory: small.place-series]. */
 static void place_series(const hs_bulk *J, int r, double x, double g, series *l)
 {
-    double up = J->pair.up[r], d = J->pair.down[r], q = J->pair.q[r], ratio = d / up, e = exp(x) / (d > 0 ? 1 : 1 - q);
+    double up = J->pair.up[r], d = J->pair.down[r], q = J->pair.q[r], ratio = d / up;
+    double e = exp(x) / (d > 0 ? 1 : 1 - q);
     series C = {{0}, {0}}, w, S = {{0}, {0}}; /* S = A + ratio C */
     int i, n;
     if (d > 0) C.of[0] = C.most[0] = exp(x) * q / (1 - q) * exp(-d * g - 0.5 * d * d);
@@ -240,7 +244,8 @@ static void add_branch(const hs_bulk *J, int r, double x, double log_f, double *
  * relative error of f' / f. */
 static void expansion(const hs_bulk *J, double x, double theta, double *h, double *big, double *coarse)
 {
-    double c[ORDER + 1] = {1}, C[ORDER + 1] = {1}, power = 1, unused, rel, log_f = log_payoff(J, x, &unused, &rel);
+    double c[ORDER + 1] = {1}, C[ORDER + 1] = {1}, power = 1;
+    double unused, rel, log_f = log_payoff(J, x, &unused, &rel);
     int i, n;
     for (i = 0; i < J->pair.branches; i++) add_branch(J, i, x, log_f, c, C);
     for (n = 0; n <= ORDER; n++) h[n] = big[n] = 0;
@@ -255,7 +260,8 @@ static void expansion(const hs_bulk *J, double x, double theta, double *h, doubl
 /* An upper bound of log|f| of one branch for Re x >= at, |Im x| <= y [theory: small.complex, small.complex-pair]. */
 static double log_beside(const hs_bulk *J, int r, double at, double y)
 {
-    double up = J->pair.up[r], d = J->pair.down[r], q = J->pair.q[r], c = (1 - q) * exp(-at), slack = 0, turn;
+    double up = J->pair.up[r], d = J->pair.down[r], q = J->pair.q[r];
+    double c = (1 - q) * exp(-at), slack = 0, turn;
     branch_at b;
     if (d > 0) {
         double a = hs_bulk_place(J, r, 0.5 * at), far = q / (1 - q) * exp(-d * a - 0.5 * d * d) * (1 + SLACK);
@@ -347,7 +353,9 @@ static double all_places(const hs_bulk *J, int own, double g, double *place)
 /* An upper bound of log F_2(x), the pay-off of two jumps. */
 static double log_two(const hs_bulk *J, double x)
 {
-    double all = 2 * J->log_unit, total = 0, place[HS_BRANCHES], end, at, p, u, den, rel, last = J->p;
+    double all = 2 * J->log_unit, total = 0, last = J->p;
+    double place[HS_BRANCHES], end, at;
+    double p, u, den, rel;
     int i, own = first_cut(J);
     if (x <= 2 * J->l0) {
         at = J->u * (J->p + J->q_den) - expm1(x) * J->q_den * J->q_den;
@@ -450,7 +458,7 @@ static double left_over(const hs_bulk *J, double eps, double x, double theta, do
 static int meet(const hs_bulk *J, double eps, double *x, double *theta, double *log_f, double *rel, hs_bulk_tilted *T)
 {
     int i;
-    for (*x = eps, i = 0; i < 5; i++) {
+    for (*x = eps, *log_f = *rel = *theta = 0, i = 0; i < 5; i++) {
         double bulk[3];
         if (!(*x > 1.02 * J->l0)) return 0;
         *log_f = log_payoff(J, *x, theta, rel);
