@@ -753,15 +753,20 @@ double hs_bulk_cell_at(const hs_bulk *G, double t, double *err)
  * [theory: rounding.phi, rounding.nodes]. */
 double hs_bulk_nodes(const hs_bulk *J, double t, double dy, int64_t N, double *grid, double *re, double *im)
 {
-    double total = 0, own = 0, size = 0;
-    double mean = 0;
+    double own = 0, size = 0, mean = 0;
+    double total = 0, part = 0;
     const double *c = J->columns;
     int64_t j, n = J->panels * J->per;
     hs_grid G = {.first = 0, .n = (int)(n + 7) / 8 * 8, .r = grid};
     G.last = G.n;
     G.l = G.r + HS_JUMPS_NODES + 8;
     G.er = G.l + HS_JUMPS_NODES + 8;
-    for (j = 0; j < n; j++, c += HS_BULK_COLUMNS) total += G.r[j] = c[0] * exp(c[1] - J->n0 + t * (c[2] - J->l0));
+    for (j = 0; j < n; j++, c += HS_BULK_COLUMNS) { /* in blocks of 64 [theory: rounding.sums] */
+        part += G.r[j] = c[0] * exp(c[1] - J->n0 + t * (c[2] - J->l0));
+        if (j % 64 < 63 && j < n - 1) continue;
+        total += part;
+        part = 0;
+    }
     for (c = J->columns, j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
         double x = c[7], L = c[2], l2 = fabs(c[1] - L), e;
         double dL = c[5] + c[6] + 3 * HS_U * (fabs(c[1]) + l2);
@@ -775,5 +780,6 @@ double hs_bulk_nodes(const hs_bulk *J, double t, double dy, int64_t N, double *g
     }
     for (; j < G.n; j++) G.r[j] = G.l[j] = 0;
     hs_grid_nodes(&G, dy, N, re, im);
-    return 1.01 * (own + size * (mean + HS_U * (52 + 0.25 * (double)n + 274 + 2 * fmin(32, (double)N / 17))));
+    return 1.01 * (own + size * (mean + HS_U * (114 + 0.25 * (double)n +
+                                                fmax(hs_grid_nodes_units(&G, N, 16), hs_grid_nodes_units(&G, N, 17)))));
 }

@@ -13,7 +13,7 @@
  *   ends        log-concave decay beyond the first and the last node [theory: law.ends].
  *   dropped     what the two dropped terms miss outside the range and between the nodes [theory: law.dropped].
  *   rounding    hs_moments.err for log M [theory: rounding.log-m]; for phi |y| (c1 + x c2), x = 0 for hs_grid_phase,
- *               64 2^i after i doublings, 224 + 2 min(32, N/17) for hs_grid_nodes [theory: rounding.phi].
+ *               64 2^i after i doublings, hs_grid_nodes_units for hs_grid_nodes [theory: rounding.phi].
  * First order in u; hs_squares_upper pays for the rest.
  *
  * What it does not do: other base laws, atoms, complex a beyond a +- iy.

@@ -212,7 +212,13 @@ double hs_grid_quadrature_upper(hs_grid *G, double a, double y);
 double hs_grid_fall(const hs_grid *G, double a);
 double hs_grid_ends_upper(const hs_grid *G, double a, double log_m);
 double hs_grid_dropped_upper(const hs_grid *G, double a);
+/* Nodes up to N. Rounding at node n is at most y (c1 + x c2), c1 and c2 those of hs_grid_weights, x from
+ * hs_grid_nodes_units, which is the same in each of three ranges that end before node hs_grid_nodes_end(range)
+ * [theory: rounding.nodes]. */
+enum { HS_NODES_RANGES = 3 };
+static inline int64_t hs_grid_nodes_end(int range) { return range == 0 ? 9 : range == 1 ? 17 : INT64_MAX; }
 void hs_grid_nodes(hs_grid *G, double dy, int64_t N, double *zr, double *zi);
+double hs_grid_nodes_units(const hs_grid *G, int64_t N, int64_t n);
 void hs_grid_phase(hs_grid *G, double y, double *zr, double *zi);
 void hs_grid_phase_double(hs_grid *G, double *zr, double *zi);
 double hs_grid_far_upper(hs_grid *G, double a, double y);

@@ -8,7 +8,8 @@
  * Inner nodes come in tiles of 32, summed in order; nodes in segments of SEGMENT giant steps of 17, so that what is
  * summed stays in the cache.
  *
- * Error claim [theory: rounding.nodes]: |dZ_n| <= n dy u sum r|l| (274 + 0.2 n_inner + 2 min(32, N/17)).
+ * Error claim [theory: rounding.nodes]: |dZ_n| <= n dy u sum r|l| times 54 + 0.04 n_inner up to node 8, 173 + 0.17
+ * n_inner up to node 16, 82 + 0.08 n_inner + min(32, N/17) beyond.
  *
  * What it does not do: phases beyond the range of hs_cis_m1; the caller keeps N dy |l| below it.
  */
@@ -149,6 +150,9 @@ static void put(const double *at, const double *single, int before, int giants, 
         }
     }
 }
+
+double hs_grid_nodes_units(const hs_grid *G, int64_t N, int64_t n)
+{ return n < 9 ? 6 : n < 17 ? 126 + 0.05 * G->n : 36 + fmin(32, (double)N / 17); }
 
 /* Uses er..ei1 of G as one scratch array: 48 doubles a giant step of a segment. */
 HS_CLONES void hs_grid_nodes(hs_grid *G, double dy, int64_t N, double *zr, double *zi)

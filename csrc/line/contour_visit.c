@@ -47,7 +47,7 @@ static inline double log_by_exponent_upper(double x)
  * phi is lost in rounding, so that dz is large, by the exponent of 1 + dz. Powers of a rule are real: there the
  * logarithm itself has to be known, to -log(1 - dz - qz) [theory: compression.real]. One root serves both errors, as
  * sqrt(1 + x) <= 1 + x/2, and 1/(1 - x) <= 1 + 2x up to 1/2 saves a quotient. */
-HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, int ruled, double slope, double quad,
+HS_CLONES static void add_range(const hs_contour *C, double k, int mirrored, int ruled, double slope, double quad,
                                 int64_t from, int64_t to, hs_sums *S)
 {
     double *restrict re = S->re, *restrict im = S->im, *restrict round = S->round, *restrict node = S->node;
@@ -78,6 +78,26 @@ HS_CLONES static void add_nodes(const hs_contour *C, double k, int mirrored, int
         round[n] += fits != 0 ? off : HUGE_VAL;
         node[n] += fits != 0 ? moved : HUGE_VAL;
     }
+}
+
+/* The same; slope: what rounding does to phi over y, in each of the ranges of hs_grid_nodes. */
+static void add_nodes(const hs_contour *C, double k, int mirrored, int ruled, const double *slope, double quad,
+                      int64_t from, int64_t to, hs_sums *S)
+{
+    int64_t end;
+    int i;
+    for (i = 0; i < HS_NODES_RANGES; i++, from = end) {
+        end = hs_grid_nodes_end(i) < to ? hs_grid_nodes_end(i) : to;
+        end = end > from ? end : from;
+        add_range(C, k, mirrored, ruled, slope[i], quad, from, end, S);
+    }
+}
+
+/* The slopes of hs_grid_nodes; c1, c2: see hs_grid_weights. */
+static void grid_slopes(const hs_contour *C, const hs_grid *G, double c1, double c2, double *slope)
+{
+    int i;
+    for (i = 0; i < HS_NODES_RANGES; i++) slope[i] = c1 + c2 * hs_grid_nodes_units(G, C->N, hs_grid_nodes_end(i) - 1);
 }
 
 /* What k copies of a step add to the moments of every band [theory: law.spread, line.moments], for the law on the grid
@@ -216,8 +236,9 @@ typedef struct {
  * aliases, one for those up to half of y_grid, which carry most of the sum, and one for the others. */
 static void plain_nodes(const hs_contour *C, gridded *V, hs_sums *S)
 {
-    double slope = V->c1 + V->c2 * (224 + 2 * fmin(32, (double)C->N / 17)), half = 0.5 * C->y_grid, near;
+    double slope[HS_NODES_RANGES], half = 0.5 * C->y_grid, near;
     int64_t mid;
+    grid_slopes(C, &V->G, V->c1, V->c2, slope);
     V->quad = hs_grid_quadrature_upper(&V->G, V->I.a, C->y_grid) + V->rest;
     mid = (int64_t)fmin((double)C->N + 1, floor(half / C->dy));
     if ((fabs(V->k) + C->more) * V->quad < exp(-C->nats)) mid = 0; /* so many more steps may be like this one */
@@ -300,7 +321,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, gridded *V,
     if (V->I.shifted) {
         if ((st = hs_grid_shift_build(&V->G, V->I.a, V->mo.log_m, V->mo.err, 1.1 * V->out, V->I.R, &P))) return st;
         slope = hs_two_shift_nodes(&P, C->dy, C->N, V->G.er, S->zr, S->zi);
-        add_nodes(C, k, C->run.add, ruled, slope, V->quad = P.quad, 0, C->N + 1, S);
+        add_range(C, k, C->run.add, ruled, slope, V->quad = P.quad, 0, C->N + 1, S);
     } else plain_nodes(C, V, S);
     if (!V->light) subsampled_tail(C, V, S); /* [theory: compression.light] */
     S->k_smooth += k;
@@ -346,12 +367,13 @@ static int64_t nodes_before(const hs_contour *C, int part)
  * highest first, whose strip serves the others, too. */
 static void pair_nodes(const hs_contour *C, hs_two *T, double k, double c1, double c2, double rest, hs_sums *S)
 {
+    double slope[HS_NODES_RANGES];
     int i;
+    grid_slopes(C, &T->G, c1, c2, slope);
     hs_grid_nodes(&T->G, C->dy, C->N, S->zr, S->zi);
     for (i = 4; i >= 1; i--) { /* |y| <= i/4 y_grid */
         double quad = hs_two_quadrature_upper(T, C->c, C->y_grid * i / 4) + rest;
-        add_nodes(C, k, 0, 0, c1 + c2 * (224 + 2 * fmin(32, (double)C->N / 17)), quad, nodes_before(C, i - 1),
-                  nodes_before(C, i), S);
+        add_nodes(C, k, 0, 0, slope, quad, nodes_before(C, i - 1), nodes_before(C, i), S);
     }
 }
 
@@ -437,7 +459,7 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
     if (shifted) {
         if ((st = hs_two_shift_build(&T, z[0], mo[0].log_m, mo[0].err, 1.1 * out, R, &P))) return st;
         c1 = hs_two_shift_nodes(&P, C->dy, C->N, T.G.er, S->zr, S->zi);
-        add_nodes(C, k, 0, 0, c1, P.quad, 0, C->N + 1, S);
+        add_range(C, k, 0, 0, c1, P.quad, 0, C->N + 1, S);
     } else pair_nodes(C, &T, k, c1, c2, level + 4 * exp(-R - 2), S);
     pair_tail(C, &T, k, c1, c2, level, level + 4 * exp(-R - 2), mo, S);
     S->k_smooth += k;

@@ -229,13 +229,18 @@ HS_CLONES static void add_range(const hs_prawitz *S, double k, double c, double 
     }
 }
 
-/* All nodes; level: the quadrature errors of the parts of their range. */
-static void smoothed_add_nodes(hs_prawitz *S, double k, double c, const double *level)
+/* All nodes of an opened step; level: the quadrature errors of the parts of their range. */
+static void smoothed_add_nodes(hs_prawitz *S, double k, const hs_opened *O, const double *level)
 {
-    int j, n0 = 0, n1;
-    for (j = 0; j < LEVELS; j++, n0 = n1) {
-        n1 = (int)ceil((j + 1) * (double)(S->N + 1) / LEVELS);
-        add_range(S, k, c, level[j], n0, n1);
+    int j, i, n0 = 0, n1;
+    for (j = 0; j < LEVELS; j++) {
+        int last = (int)ceil((j + 1) * (double)(S->N + 1) / LEVELS);
+        for (i = 0; i < HS_NODES_RANGES; i++, n0 = n1) {
+            int64_t end = hs_grid_nodes_end(i);
+            n1 = end < last ? (int)end : last;
+            n1 = n1 > n0 ? n1 : n0;
+            add_range(S, k, O->c1 + O->c2 * hs_grid_nodes_units(&O->G, S->N, end - 1), level[j], n0, n1);
+        }
     }
 }
 
@@ -343,7 +348,7 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
         node_levels(S, &O, y_grid, R, quad);
         hs_grid_trim(&O.G, exp(-R - 2));
         hs_grid_nodes(&O.G, S->dy, S->N, S->zr, S->zi);
-        smoothed_add_nodes(S, S->run.k[i], O.c1 + O.c2 * (224 + 2 * fmin(32, (double)S->N / 17)), quad);
+        smoothed_add_nodes(S, S->run.k[i], &O, quad);
         add_points(S, S->run.k[i], &O);
     }
     if (S->run.n_fits) add_fits(S, &F, &near);

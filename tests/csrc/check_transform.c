@@ -203,8 +203,8 @@ static void one_step(double m, double q, double a)
     phi(y, &re, &im);
     take(&phase_of, gap(zr[0], zi[0], re, im), y * c1, m, q, a);
     hs_grid_nodes(&G, y / LINE, LINE, zr, zi);
-    slope = c1 + c2 * (224 + 2 * fmin(32, LINE / 17.0));
-    for (int n = 1; n <= LINE; n += 13) {
+    for (int n = 1; n <= LINE; n += n < 21 ? 1 : 13) {
+        slope = c1 + c2 * hs_grid_nodes_units(&G, LINE, n);
         phi(n * (y / LINE), &re, &im);
         take(&line_of, gap(zr[n], zi[n], re, im), n * (y / LINE) * slope, m, q, a);
     }
@@ -267,8 +267,8 @@ static void one_pair(double up, double down, double q, double z)
     phi(y, &re, &im);
     take(&phase2_of, gap(zr[0], zi[0], re, im), y * c1, up, down, z);
     hs_grid_nodes(&T.G, y / LINE, LINE, zr, zi);
-    slope = c1 + c2 * (224 + 2 * fmin(32, LINE / 17.0));
-    for (int n = 1; n <= LINE; n += 13) {
+    for (int n = 1; n <= LINE; n += n < 21 ? 1 : 13) {
+        slope = c1 + c2 * hs_grid_nodes_units(&T.G, LINE, n);
         phi(n * (y / LINE), &re, &im);
         take(&line2_of, gap(zr[n], zi[n], re, im), n * (y / LINE) * slope, up, down, z);
     }
