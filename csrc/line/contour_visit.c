@@ -47,8 +47,8 @@ static inline double log_by_exponent_upper(double x)
  * phi is lost in rounding, so that dz is large, by the exponent of 1 + dz. Powers of a rule are real: there the
  * logarithm itself has to be known, to -log(1 - dz - qz) [theory: compression.real]. One root serves both errors, as
  * sqrt(1 + x) <= 1 + x/2, and 1/(1 - x) <= 1 + 2x up to 1/2 saves a quotient. */
-HS_CLONES static void add_range(const hs_contour *C, double k, int mirrored, int ruled, double slope, double quad,
-                                int64_t from, int64_t to, hs_sums *S)
+HS_CLONES static void add_node_range(const hs_contour *C, double k, int mirrored, int ruled, double slope, double quad,
+                                     int64_t from, int64_t to, hs_sums *S)
 {
     double *restrict re = S->re, *restrict im = S->im, *restrict round = S->round, *restrict node = S->node;
     const double *restrict zr = S->zr, *restrict zi = S->zi;
@@ -89,7 +89,7 @@ static void add_nodes(const hs_contour *C, double k, int mirrored, int ruled, co
     for (i = 0; i < HS_NODES_RANGES; i++, from = end) {
         end = hs_grid_nodes_end(i) < to ? hs_grid_nodes_end(i) : to;
         end = end > from ? end : from;
-        add_range(C, k, mirrored, ruled, slope[i], quad, from, end, S);
+        add_node_range(C, k, mirrored, ruled, slope[i], quad, from, end, S);
     }
 }
 
@@ -321,7 +321,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, gridded *V,
     if (V->I.shifted) {
         if ((st = hs_grid_shift_build(&V->G, V->I.a, V->mo.log_m, V->mo.err, 1.1 * V->out, V->I.R, &P))) return st;
         slope = hs_two_shift_nodes(&P, C->dy, C->N, V->G.er, S->zr, S->zi);
-        add_range(C, k, C->run.add, ruled, slope, V->quad = P.quad, 0, C->N + 1, S);
+        add_node_range(C, k, C->run.add, ruled, slope, V->quad = P.quad, 0, C->N + 1, S);
     } else plain_nodes(C, V, S);
     if (!V->light) subsampled_tail(C, V, S); /* [theory: compression.light] */
     S->k_smooth += k;
@@ -459,7 +459,7 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
     if (shifted) {
         if ((st = hs_two_shift_build(&T, z[0], mo[0].log_m, mo[0].err, 1.1 * out, R, &P))) return st;
         c1 = hs_two_shift_nodes(&P, C->dy, C->N, T.G.er, S->zr, S->zi);
-        add_range(C, k, 0, 0, c1, P.quad, 0, C->N + 1, S);
+        add_node_range(C, k, 0, 0, c1, P.quad, 0, C->N + 1, S);
     } else pair_nodes(C, &T, k, c1, c2, level + 4 * exp(-R - 2), S);
     pair_tail(C, &T, k, c1, c2, level, level + 4 * exp(-R - 2), mo, S);
     S->k_smooth += k;
