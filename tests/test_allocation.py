@@ -366,3 +366,19 @@ def test_logs():
     ):
         with pytest.raises(hs.DomainError, match=words):
             _log(*lines)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "t", "epochs", "eps", "direction"),
+    [
+        (0.3037109016168049, 2951, 18, 67.91546014815101, "remove"),
+        (0.30196669206214966, 42, 46, 39.027661051165865, "add"),
+        (0.3086788318834235, 13453, 18, 4.396725116373801, "remove"),
+    ],
+)
+def test_moments_of_little_noise(sigma, t, epochs, eps, direction):
+    """Moments of one term grow by e^10 from one order to the next: the nodes that each takes [theory:
+    allocation.normal]."""
+    run = hs.random_allocation(hs.gaussian(sigma), t) * epochs
+    b = hs.delta(run, eps, direction=direction, route="contour")
+    assert b.upper - b.lower < 2e-6 * b.lower

@@ -313,12 +313,13 @@ HS_CLONES static void order_sums(const normal_rule *R, const double *W, const do
     for (i = 0; i < BLOCK; i++) out->err[j][i] += d[i];
 }
 
-/* log of a bound of E X^j e^{-rX}, log r = lr: (N/(e r))^N mu_{j-N} for every N >= 0, *N near its least by steps of
- * Newton's method from where it is on [theory: allocation.normal]. */
-static double log_moment_upper(int j, double v, double lr, int steps, double *N)
+/* log of a bound of E X^j e^{-rX}, log r = lr: (N/(e r))^N mu_{j-N} for every N >= 0, *N near its least by Newton's
+ * method from where it is on [theory: allocation.normal]. */
+static double log_moment_upper(int j, double v, double lr, double *N)
 {
     double bound;
-    for (; steps > 0; steps--) *N *= exp(-(log(*N) - lr - (j - *N - 0.5) * v) / (1 + v * *N));
+    int it;
+    for (it = 0; it < 3; it++) *N *= exp(-(log(*N) - lr - (j - *N - 0.5) * v) / (1 + v * *N));
     bound = *N * (log(*N) - 1 - lr) + 0.5 * (j - *N) * (j - *N - 1) * v;
     *N = fmax(*N, 1e-3);
     return fmin(0.5 * j * (j - 1) * v, bound);
@@ -339,7 +340,7 @@ static void windows_place(const normal_rule *R, double m, int n, double r0, doub
     double left, right, X, rest;
     int64_t last;
     int j;
-    for (j = 0; j <= n + 1; j++) fall[j] = want + 0.5 * j * (j - 1) * v - log_moment_upper(j, v, lr, j ? 1 : 3, &N);
+    for (j = 0; j <= n + 1; j++) fall[j] = want + 0.5 * j * (j - 1) * v - log_moment_upper(j, v, lr, &N);
     X = fmax(fall[n + 1], fall[0]) / (r0 * R->co);
     stop = (log(X) + 0.5 * v) / m;
     last = stop / R->mesh < (double)R->count ? R->middle + (int64_t)ceil(stop / R->mesh) : R->count;
@@ -363,8 +364,7 @@ static void normal_miss(const normal_rule *R, double m, int n, double r, const d
 {
     double N = 0.5, v = m * m, lr = log(r * R->edge), ends = exp(0.5 * (R->tau - R->beyond) * (R->tau + R->beyond));
     int j;
-    for (j = 0; j <= n + 1; j++)
-        miss[j] = (R->alias * exp(log_moment_upper(j, v, lr, j ? 1 : 3, &N)) + lost[j]) * MORE + 1e-299;
+    for (j = 0; j <= n + 1; j++) miss[j] = (R->alias * exp(log_moment_upper(j, v, lr, &N)) + lost[j]) * MORE + 1e-299;
     miss[n + 2] = 2 * (R->alias + 2 * ends) * MORE;
 }
 
