@@ -359,21 +359,19 @@ static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z
     return 1;
 }
 
-/* The nodes before frequency part/4 y_grid. */
-static int64_t nodes_before(const hs_contour *C, int part)
-{ return part < 4 ? (int64_t)fmin((double)C->N + 1, floor(C->y_grid * part / 4 / C->dy)) : C->N + 1; }
-
 /* The nodes of a pair on the grids of the real line; the quadrature bound is taken for four ranges of frequencies, the
  * highest first, whose strip serves the others, too. */
 static void pair_nodes(const hs_contour *C, hs_two *T, double k, double c1, double c2, double rest, hs_sums *S)
 {
     double slope[HS_NODES_RANGES];
+    int64_t from, to = C->N + 1;
     int i;
     grid_slopes(C, &T->G, c1, c2, slope);
     hs_grid_nodes(&T->G, C->dy, C->N, S->zr, S->zi);
-    for (i = 4; i >= 1; i--) { /* |y| <= i/4 y_grid */
+    for (i = 4; i >= 1; i--, to = from) { /* |y| <= i/4 y_grid */
         double quad = hs_two_quadrature_upper(T, C->c, C->y_grid * i / 4) + rest;
-        add_nodes(C, k, 0, 0, slope, quad, nodes_before(C, i - 1), nodes_before(C, i), S);
+        from = (int64_t)fmin((double)to, floor(C->y_grid * (i - 1) / 4 / C->dy));
+        add_nodes(C, k, 0, 0, slope, quad, from, to, S);
     }
 }
 
