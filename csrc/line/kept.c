@@ -10,8 +10,8 @@
  *
  * Error claim. That of contour.c, for the sums of at most HS_KEPT_MORE more steps.
  *
- * A line of C->more = 0 takes in nothing: it is that of a part of the curve, whose points are asked of it one by one
- *   (routes/placed.py) [theory: line.near].
+ * A line of C->more = 0 takes in nothing and knows nothing of the other direction: it is that of a part of the curve,
+ *   whose points are asked of it one by one (routes/placed.py) [theory: line.near].
  *
  * What it does not do: two-sided pairs; lines of more than HS_KEPT_NODES nodes; move c, dy or N. A run that has grown
  *   far beyond R, or whose root has moved beyond reach, is HS_LOOSE or declined: it needs a line of its own.
@@ -157,7 +157,8 @@ static int make_at(hs_contour *C, int have_eps, double value, double depth, doub
     L->have_eps = have_eps;
     place_rows(C, &L->S, kept + HEAD, 0);
     memmove(L->S.re, S->re, sizeof(double) * ROWS * (size_t)(C->N + 1));
-    make_other(L, C, C->eps, work, n_work);
+    L->K_o = HUGE_VAL;
+    if (C->more) make_other(L, C, C->eps, work, n_work);
     L->C.run.m = L->C.run.q = L->C.run.k = NULL;
     L->C.run.fits = NULL; /* their errors are in the sums */
     L->C.poll = NULL;
