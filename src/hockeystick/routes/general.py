@@ -375,9 +375,8 @@ def root(question, add: int, delta: float):
     first = _asked(question, add, math.log(delta))
     jumps = first and any(isinstance(step, mixed.DensityStep) and step.slow for step in first.run)
     spare = first is not None and first.spare
-    for depth in (
-        reversed(DEPTHS) if jumps or spare else ()
-    ):  # in a deeper window one large term may be most of the line
+    shallower = reversed(DEPTHS) if jumps or spare else ()
+    for depth in shallower:  # in a deeper window one large term may be most of the line
         if SEEN - math.log(delta) < depth < _depth(math.log(delta)):
             found = _asked(question, add, math.log(delta), depth, int(spare))
             other = found and _root(question, found, add, delta, SEEN)
