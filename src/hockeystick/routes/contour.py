@@ -53,9 +53,9 @@ LOOSER = (1e-6, 1e-4)
 """Where the nodes for rtol do not fit, the relative half-widths tried next: a shorter line, still better than a
 grid."""
 
-NARROW = 1e-10
-"""The width from which the answer of a rule is taken. Of a wider one the sum over the steps may be narrower, as its
-line may be another."""
+NARROW = 9.9e-11
+"""The width from which the answer of a rule is taken, which leaves it below 1e-10 once its logarithms are rounded
+outward. Of a wider one the sum over the steps may be narrower, as its line may be another."""
 
 VERY_MANY = 10_000
 """Distinct steps beyond which a wider answer of a rule is taken before all are summed: a sum of so many takes 0.15 s
