@@ -304,7 +304,9 @@ void hs_mixture_points(const hs_mixture *g, int add, double *l, double *lp, doub
 int64_t hs_allocation_work(void);
 int hs_allocation_line(double m, double t, double c, int64_t n, const double *y, double *work, double *out);
 
-/* one_term.c: sums over one term of an epoch; psi rejects it about b, none beyond `last` of eta below. */
+/* one_term.c: sums over one term of an epoch, whose nodes come in multiples of HS_TERM_LANES; psi rejects it about b,
+ * none beyond `last` of eta below. */
+enum { HS_TERM_LANES = 16 };
 typedef struct {
     double m, b, eta, last;
 } hs_rejected;

@@ -33,10 +33,11 @@ def test_as_narrow_as_a_line_of_its_own(name):  # [theory: line.near]
     """Wherever in its part delta lies, the root meets that of a line placed there, and is hardly wider."""
     run, rng = run_of(name), np.random.default_rng(1)
     steps, served = gaussian_steps(run, "add_remove"), 0
+    goal = placed.Goal(contour.RTOL, contour.MARGIN)
     deltas = np.concatenate((10 ** rng.uniform(-12, -0.5, 12), 10 ** rng.uniform(-280, -12, 3)))
     for delta in deltas.tolist():
         for add in (0, 1):
-            found = placed.root(run, steps, add, math.log(delta), contour.RTOL, 1)
+            found = placed.root(run, steps, add, math.log(delta), goal, 1)
             own = contour.root(steps, add, math.log(delta))
             if found is None:
                 continue

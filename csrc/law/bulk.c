@@ -273,11 +273,11 @@ double hs_bulk_log_phase_upper(const hs_bulk *J, double t, double y)
 static int serves_panel(const hs_bulk *J, int r, double mid, double half, double t, double y, double target)
 {
     ellipse e;
-    int calm;
+    int slow;
     if (!ellipse_of(J, r, mid, half, ELLIPSE[0], &e)) return 0;
-    calm = (1 + fabs(t)) * (e.up.top - fmax(e.up.low, -1) + e.down.top - fmax(e.down.low, -1)) < LEAP;
-    if (!(y > 0)) return calm || (t > 0 && e.up.top <= 0 && e.down.low > 0);
-    return calm && panel_upper(J, r, mid, half, t, y) <= -target;
+    slow = (1 + fabs(t)) * (e.up.top - fmax(e.up.low, -1) + e.down.top - fmax(e.down.low, -1)) < LEAP;
+    if (!(y > 0)) return slow || (t > 0 && e.up.top <= 0 && e.down.low > 0);
+    return slow && panel_upper(J, r, mid, half, t, y) <= -target;
 }
 
 /* Panels of a branch up to its end, their ends exact: as wide as `serves_panel` allows. */
@@ -442,7 +442,7 @@ int hs_bulk_cut(hs_bulk *J, double l, double t, double y)
 
 /* A bound of |e^E - 1 - (1+t) U1 + t U2| on an ellipse: the remainder of second order along 1 + lambda U_i, or term by
  * term; *power: of |e^E| [theory: small.bulk]. */
-static double bulk_remainder(double t, const ellipse *e, double *power)
+static double bulk_remainder_upper(double t, const ellipse *e, double *power)
 {
     double a = 1 + t, top = fmax(0, e->up.top), n = fmin(0, e->up.low), d = e->down.low;
     double U1 = e->up.U, U2 = e->down.U, whole, part;
@@ -456,7 +456,7 @@ static double bulk_remainder(double t, const ellipse *e, double *power)
 }
 
 /* A bound of |log(1 + lambda U)| for lambda in [0, 1], of lambda = 1 alone without a path. */
-static double log_side(const bulk_side *s, double q)
+static double log_side_upper(const bulk_side *s, double q)
 {
     double low = fmin(log1p(-q), s->low), L = fmax(-low, fmax(0, s->top)) + s->turn;
     return s->path ? fmin(s->U * exp(-low), L) : L;
@@ -464,7 +464,7 @@ static double log_side(const bulk_side *s, double q)
 
 /* A bound of |e^E L - U1 + U2| on an ellipse: half the second derivative along 1 + lambda U_i, or term by term; L: of
  * |L|, power: of |e^E| [theory: small.bulk]. */
-static double first_remainder(double t, const ellipse *e, double L, double power)
+static double first_remainder_upper(double t, const ellipse *e, double L, double power)
 {
     double a = 1 + t, top = fmax(0, e->up.top), n = fmin(0, e->up.low), d = fmin(0, e->down.low);
     double U1 = e->up.U, U2 = e->down.U, whole = power * L + U1 + U2, part;
@@ -485,10 +485,10 @@ static double panel_moments(const hs_bulk *J, int r, double x, double half, doub
     int n;
     if (!ellipse_of(J, r, x, half, rho, &e)) return HUGE_VAL;
     w = exp(log_rule(J, r, half, rho, &e));
-    second = w * bulk_remainder(t, &e, &power);
+    second = w * bulk_remainder_upper(t, &e, &power);
     if (!order) return second;
-    L = log_side(&e.up, J->pair.q[r]) + log_side(&e.down, J->pair.q[r]);
-    out[1] += w * first_remainder(t, &e, L, power);
+    L = log_side_upper(&e.up, J->pair.q[r]) + log_side_upper(&e.down, J->pair.q[r]);
+    out[1] += w * first_remainder_upper(t, &e, L, power);
     for (power *= w * L, n = 2; n <= order; n++) out[n] += power *= L;
     return second;
 }

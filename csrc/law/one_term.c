@@ -14,7 +14,7 @@
 #include "special.h"
 
 #define FAR_PHASE 5e5 /* beyond, a phase is not reduced */
-enum { LANES = 16, BLOCK = 64 };
+enum { LANES = HS_TERM_LANES, BLOCK = 64 };
 
 /* 1 - cos z and sin z - z for |z| < 1, within 8u and 14u: Taylor's polynomials up to z^20 and z^19, whose next terms
  * are below u/10 and whose terms fall by a factor of 12 or more. */
@@ -93,7 +93,7 @@ HS_CLONES static void turn_terms(int64_t n, const double *restrict term, int64_t
     }
 }
 
-/* See turn_terms; n a multiple of 16. */
+/* See turn_terms. */
 int hs_term_turned(int64_t n, const double *term, int64_t n_y, const double *y, double *out)
 {
     if (!(n > 0 && n % LANES == 0 && n_y > 0)) return HS_BAD_ARGUMENT;
@@ -123,8 +123,8 @@ static inline double h2(double z, double *m1)
     return z > -0.5 && z < 0.5 ? y * y * p : *m1 - z;
 }
 
-/* The sums over nodes of w h2(rd), w d (e^{rd} - 1), w |h2| size + moved |r (e^{rd} - 1)|, w e^{rho d}. Rows of n, a
- * multiple of 16: d, w, w times the relative error of a term, w times what d is off by [theory: allocation.cut]. */
+/* The sums over nodes of w h2(rd), w d (e^{rd} - 1), w |h2| size + moved |r (e^{rd} - 1)|, w e^{rho d}. Rows of n:
+ * d, w, w times the relative error of a term, w times what d is off by [theory: allocation.cut]. */
 HS_CLONES static void grow_terms(int64_t n, const double *restrict term, double r, double rho, double *restrict out)
 {
     const double *d = term, *w = d + n, *off = w + n, *move = off + n;

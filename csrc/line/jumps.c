@@ -107,7 +107,7 @@ static double log_payoff(const hs_bulk *J, double x, double *theta, double *rel)
 }
 
 /* An upper bound of log F_1(x). */
-static double log_jump(const hs_bulk *J, double x)
+static double log_jump_upper(const hs_bulk *J, double x)
 {
     double most = J->log_unit + log(J->p), theta, rel, u;
     if (x >= J->l0 * (1 + 1e-9)) return fmin(most, log_payoff(J, x, &theta, &rel));
@@ -258,7 +258,7 @@ static void expansion(const hs_bulk *J, double x, double theta, double *h, doubl
 }
 
 /* An upper bound of log|f| of one branch for Re x >= at, |Im x| <= y [theory: small.complex, small.complex-pair]. */
-static double log_beside(const hs_bulk *J, int r, double at, double y)
+static double log_beside_upper(const hs_bulk *J, int r, double at, double y)
 {
     double up = J->pair.up[r], d = J->pair.down[r], q = J->pair.q[r];
     double c = (1 - q) * exp(-at), slack = 0, turn;
@@ -280,7 +280,7 @@ static double log_beside(const hs_bulk *J, int r, double at, double y)
 }
 
 /* An upper bound of log |e^{-theta d} f(x-d)| on |d| <= rho < x. */
-static double log_disc(const hs_bulk *J, double x, double theta, double rho)
+static double log_disc_upper(const hs_bulk *J, double x, double theta, double rho)
 {
     double worst = -HUGE_VAL;
     int i, r;
@@ -289,7 +289,7 @@ static double log_disc(const hs_bulk *J, double x, double theta, double rho)
         double near = fmax(0, fmax(left, -right)), at = fmax(x - right, x - rho);
         double y = sqrt(fmax(0, rho * rho - near * near));
         for (r = 0; r < J->pair.branches; r++)
-            if (J->pair.up[r] > 0) all = hs_log_add(all, log_beside(J, r, at, y));
+            if (J->pair.up[r] > 0) all = hs_log_add(all, log_beside_upper(J, r, at, y));
         worst = fmax(worst, all - theta * left);
     }
     return worst + SLACK * (1 + fabs(worst));
@@ -298,7 +298,7 @@ static double log_disc(const hs_bulk *J, double x, double theta, double rho)
 /* An upper bound of the log of Pr[sum of n losses < s, all of the bulk], of a pair with two sides: under den, where
  * such sums are e^-s times as likely at least, one of them lies left of where losses are s, or Chernoff's bound
  * [theory: small.numbers]. */
-static double log_fall(const hs_bulk *J, double n, double s)
+static double log_fall_upper(const hs_bulk *J, double n, double s)
 {
     static const double NATS_BACK[] = {8, 14, 22, 34};
     double best = 0, den;
@@ -312,11 +312,11 @@ static double log_fall(const hs_bulk *J, double n, double s)
 }
 
 /* The same of any law. */
-static double log_under(const hs_bulk *J, double n, double s)
+static double log_under_upper(const hs_bulk *J, double n, double s)
 {
     double best = 0, reach = -log1p(-J->q);
     int i;
-    if (!hs_bulk_plain(J)) return log_fall(J, n, s);
+    if (!hs_bulk_plain(J)) return log_fall_upper(J, n, s);
     for (i = 0; i < HS_BULK_TILTS; i++) {
         double t = J->tilt[i], one = 0.5 * t * t * exp(fmin(600, t * reach)) * J->square - t * J->mean;
         best = fmin(best, t * s + n * one);
@@ -351,7 +351,7 @@ static double all_places(const hs_bulk *J, int own, double g, double *place)
 }
 
 /* An upper bound of log F_2(x), the pay-off of two jumps. */
-static double log_two(const hs_bulk *J, double x)
+static double log_two_upper(const hs_bulk *J, double x)
 {
     double all = 2 * J->log_unit, total = 0, last = J->p;
     double place[HS_BRANCHES], end, at;
@@ -365,7 +365,7 @@ static double log_two(const hs_bulk *J, double x)
     for (i = 1; i <= CELLS; i++) {
         at = all_places(J, own, J->x0[own] + (end - J->x0[own]) * i / CELLS, place);
         hs_bulk_masses(J, place, &p, &u, &den, &rel);
-        total += (fmax(0, last - p) + 2 * rel * last) * exp(log_jump(J, x - at) - J->log_unit);
+        total += (fmax(0, last - p) + 2 * rel * last) * exp(log_jump_upper(J, x - at) - J->log_unit);
         last = p;
     }
     at = u * J->p + den * J->u - expm1(x) * den * J->q_den;
@@ -374,8 +374,8 @@ static double log_two(const hs_bulk *J, double x)
 
 /* An upper bound of the log of E[F(eps - S); S > from] for a decreasing F, S the sum of n losses, all of the bulk:
  * layers up to eps, and `most` beyond [theory: small.numbers]. */
-static double log_layers(const hs_bulk *J, double (*F)(const hs_bulk *, double), double n, double eps, double from,
-                         double most)
+static double log_layers_upper(const hs_bulk *J, double (*F)(const hs_bulk *, double), double n, double eps,
+                               double from, double most)
 {
     double total = most + hs_bulk_above(J, n, eps), step = (eps - from) / LAYERS;
     int i;
@@ -395,7 +395,8 @@ static double others(const hs_bulk *J, double eps, double scale)
         none = fmin(none, J->k * J->log_b[i] - t * eps - t * log1p(1 / t) - log1p(t));
     }
     low = fmin(low, 0.5 * eps);
-    two = hs_log_add(log_two(J, eps - low), log_layers(J, log_two, J->k - 2, eps, low, 2 * one)) + pairs;
+    two = hs_log_add(log_two_upper(J, eps - low), log_layers_upper(J, log_two_upper, J->k - 2, eps, low, 2 * one)) +
+          pairs;
     if (J->k > 2) more = 3 * one + pairs + log((J->k - 2) / 3);
     more = hs_log_add(more, 2 * log(J->k) - 1000);          /* what lies beyond HS_BULK_FAR */
     none = hs_log_add(none, hs_log_add(two, more)) - scale; /* [theory: small.numbers] */
@@ -438,18 +439,19 @@ static double left_over(const hs_bulk *J, double eps, double x, double theta, do
     double n = J->k - 1, each = log(J->k) - scale, right, left;
     int i, j;
     for (i = 1; i <= 8; i++) {
-        double rho = (x - J->l0) * i / 8.001, sum = exp(fmin(600, log_disc(J, x, theta, rho) - here)), power = 1, all;
+        double rho = (x - J->l0) * i / 8.001, sum = exp(fmin(600, log_disc_upper(J, x, theta, rho) - here)), power = 1,
+               all;
         for (j = 0; j < ORDER; j++, power *= rho) sum += fabs(h[j]) * power;
         all = sum * top / power + /* [theory: small.expansion] */
-              exp(each + log_jump(J, x - rho) + hs_bulk_above(J, n, eps - x + rho));
+              exp(each + log_jump_upper(J, x - rho) + hs_bulk_above(J, n, eps - x + rho));
         if (!(all < best)) continue;
         best = all;
         taylor = sum * top / power;
         radius = rho;
     }
     if (!(best < HUGE_VAL)) return HUGE_VAL;
-    right = each + log_layers(J, log_jump, n, eps, eps - x + radius, J->log_unit + log(J->p));
-    left = each + log_payoff(J, x + radius, &unused, &rel) + log_under(J, n, eps - x - radius);
+    right = each + log_layers_upper(J, log_jump_upper, n, eps, eps - x + radius, J->log_unit + log(J->p));
+    left = each + log_payoff(J, x + radius, &unused, &rel) + log_under_upper(J, n, eps - x - radius);
     return (exp(right) + exp(left) + taylor) * (1 + SLACK * (1 + fabs(scale)));
 }
 

@@ -90,6 +90,7 @@ cdef extern from "hs.h" nogil:
         HS_FIT_NODES
         HS_FIT_TAIL
         HS_FIT_LOSS
+        HS_TERM_LANES
     int64_t hs_kept_room()
     int64_t hs_kept_size(const double *kept, int64_t n)
     int64_t hs_kept_work()

@@ -837,6 +837,9 @@ def allocation_line(double m, double t, double c, const double[::1] y, double[::
     return None if status else (float(out[0]), float(out[1]), out[2:].reshape(3, n))
 
 
+TERM_LANES = HS_TERM_LANES
+
+
 def term_turned(const double[:, ::1] term, const double[::1] y):
     """Rows of sums over one term's nodes at frequencies y; see turn_terms of csrc/law/one_term.c."""
     out = np.empty((4, lengths(4, term.shape[0], 4) and y.shape[0]))

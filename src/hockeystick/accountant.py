@@ -230,13 +230,10 @@ class Accountant(Recorder):
             If the ledger cannot take the step.
         """
         times = count("steps", steps if k is None else k)
-        if isinstance(mechanism, Mechanism):
-            parts: tuple[tuple[Mechanism, int], ...] = ((mechanism, 1),)
-        else:
-            more = as_run(mechanism)
-            if not more.listed:
-                return self._change_moments(more, times)
-            parts = more.parts
+        more = as_run(mechanism)
+        if not more.listed:
+            return self._change_moments(more, times)
+        parts = more.parts
         with self._lock:
             self._run = None  # first: an interrupt after it must not leave a run without these steps
             if self._ledger is None:
@@ -247,8 +244,7 @@ class Accountant(Recorder):
 
     def _keep(self, new: dict[Mechanism, int]) -> None:
         """Take new counts."""
-        counts = self._counts
-        more = [(step, n - before) for step, n in new.items() if n > (before := counts.get(step, 0))]
+        more = [(step, n - before) for step, n in new.items() if n > (before := self._counts.get(step, 0))]
         self._run = None
         moments, lines = self._apart(), self._lines
         self._moments = self._lines = None  # until the counts have the steps; after an interrupt made again
@@ -442,16 +438,19 @@ class Accountant(Recorder):
             known = self._recorded()
             return known.alone() if isinstance(known, RecordedRun) else known
 
-    def _again(self, what: str, at: float) -> Any:
+    def _again(self, query_name: str, at: Any, options: Any) -> Bound[float] | None:
         """What a line that is kept says alone, asked the same again: what most questions of a training loop come to."""
-        lines = self._lines
+        lines, roots = self._lines, query_name == "epsilon"
+        if options or type(at) is not float or (roots and not 0 < at < 1):
+            return None
         if lines is None or self._ledger is not None or self.adjacency == "replace_one":
             return None
         with self._lock:
             if lines is not self._lines:
                 return None
             place, total = lines.place, lines.total
-        return lines.again(what, at, place, total)
+        found = lines.again(roots, at, place, total)
+        return found and query.bound_of(found).answers(query_name, at)
 
     def _asked(self) -> Run:
         with self._lock:
@@ -465,7 +464,7 @@ class Accountant(Recorder):
     def _known(self) -> Run:
         """The run of the counts; where these have moments, its questions go to the lines that are kept."""
         if self._run is None:
-            moments = self._moments or self._gathered()
+            moments = self._gathered()
             if moments:
                 self._lines = self._lines or Lines(sum(moments.counts().values()))
                 self._run = RecordedRun(self._counts, moments, self._base, lines=self._lines)
@@ -514,11 +513,8 @@ class Accountant(Recorder):
 
     def epsilon(self, delta: float | Numbers, **options: Unpack[Query]) -> Bound[Any]:
         """eps(delta) of what was recorded; options as in `hockeystick.epsilon`. Returns a Bound."""
-        if not options and type(delta) is float and 0 < delta < 1:
-            found = self._again("root", delta)
-            if found:
-                return query.bound_of(found).answers("epsilon", delta)
-        return query.epsilon(self._asked(), delta, **self._related(options))
+        found = self._again("epsilon", delta, options)
+        return found or query.epsilon(self._asked(), delta, **self._related(options))
 
     @overload
     def delta(self, eps: float, **options: Unpack[Query]) -> Bound[float]: ...
@@ -528,11 +524,8 @@ class Accountant(Recorder):
     @respelled(epsilon="eps")
     def delta(self, eps: float | Numbers, **options: Unpack[Query]) -> Bound[Any]:
         """delta(eps) of what was recorded; options as in `hockeystick.delta`. Returns a Bound."""
-        if not options and type(eps) is float:
-            found = self._again("point", eps)
-            if found:
-                return query.bound_of(found.of_delta()).answers("delta", eps)
-        return query.delta(self._asked(), eps, **self._related(options))
+        found = self._again("delta", eps, options)
+        return found or query.delta(self._asked(), eps, **self._related(options))
 
     def state_dict(self) -> dict[str, Any]:
         """What was recorded, as a JSON-able dict that `load_state_dict` reads back exactly, floats included.

@@ -34,8 +34,8 @@ MOST = 1 << 62
 
 def row_of(step: Mechanism) -> tuple[float, float] | None:
     """(shift, rate) of a Gaussian step or a Poisson sample of one; None of others."""
-    base = step.base if type(step) is PoissonSubsampled else step
-    return as_gaussian(step, "add_remove") if type(base) is Gaussian else None
+    base = step.base if isinstance(step, PoissonSubsampled) else step
+    return as_gaussian(step, "add_remove") if isinstance(base, Gaussian) else None
 
 
 def takes(moments: StepMoments, step: Mechanism) -> bool:

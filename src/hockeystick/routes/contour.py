@@ -141,7 +141,8 @@ def ruled_root(question, add: int, log_delta: float) -> Root | None:
 
 def placed_root(question, add: int, log_delta: float) -> Root | None:
     """A certified root of many steps as they are, by the line of its part of delta, or None."""
-    answer = placed.root(question.run, question.steps, add, log_delta, question.goal, question.n_threads)
+    goal = placed.Goal(question.goal, margin(question.goal))
+    answer = placed.root(question.run, question.steps, add, log_delta, goal, question.n_threads)
     return answer and answer.root("contour")
 
 
@@ -166,13 +167,13 @@ def _ruled_answer(line, question, add: int, at: float):
 
 
 def _by_rule(line, question, ruled: Ruled, add: int, at: float, rtol: float):
-    n_threads = question.n_threads
+    n_threads, goal = question.n_threads, placed.Goal(rtol, margin(rtol))
     if line is _core.contour_eps:
-        answer = placed.root(question.run, ruled.steps, add, at, rtol, n_threads, **ruled.options)
+        answer = placed.root(question.run, ruled.steps, add, at, goal, n_threads, **ruled.options)
         if answer:
             return answer
     work = scratch.borrow(_core.contour_work(ruled.steps.shift.size, n_threads))
-    answer = line(*ruled.steps, add, at, rtol, margin(rtol), n_threads, work, **ruled.options)
+    answer = line(*ruled.steps, add, at, *goal, n_threads, work, **ruled.options)
     scratch.give_back(work)
     return answer
 

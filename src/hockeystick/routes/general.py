@@ -55,14 +55,14 @@ the relative width from which it is asked."""
 
 class Finite(NamedTuple):
     """The finite losses of a run as one of the two routes takes them, and log(1 - D). Outcomes of mass `lost` may be
-    missing. partial: whether the transforms of all steps may know more; spare: whether points of an epoch's density,
+    missing. partial: whether the transforms of all steps may know more; untried: whether points of an epoch's density,
     which it does without, may; by_points: whether these were asked for, see describe."""
 
     run: lattice.Lattice | list
     log_finite: float
     lost: float = 0.0
     partial: bool = False
-    spare: bool = False
+    untried: bool = False
     by_points: int = 0
 
     @property
@@ -115,9 +115,9 @@ def _describe(run, losses, add: int, adjacency: str, depth: float, by_points: in
             return f"no line takes {step!r} under {adjacency}"
     lost = math.fsum(k * _lost(step, loss) for step, (loss, k) in zip(steps, losses, strict=True))
     partial = any(isinstance(step, mixed.DensityStep) and step.partial for step in steps)
-    spare = any(isinstance(step, mixed.AllocationStep) and step.m <= POINTS_FROM[add][0][0] for step in steps)
-    spare = spare and depth < math.inf and not by_points
-    return Finite(steps, log_finite, lost, partial, spare, by_points)
+    untried = any(isinstance(step, mixed.AllocationStep) and step.m <= POINTS_FROM[add][0][0] for step in steps)
+    untried = untried and depth < math.inf and not by_points
+    return Finite(steps, log_finite, lost, partial, untried, by_points)
 
 
 def _brief(step) -> bool:
@@ -274,9 +274,9 @@ def _ways(found: Finite):
     """(depth, by_points) that may know more."""
     if found.partial:
         yield math.inf, 0
-    if found.spare:
+    if found.untried:
         yield None, 1
-    if found.spare or _has_points(found):
+    if found.untried or _has_points(found):
         yield None, 2
 
 
@@ -374,11 +374,11 @@ def root(question, add: int, delta: float):
         return answer
     first = _asked(question, add, math.log(delta))
     jumps = first and any(isinstance(step, mixed.DensityStep) and step.slow for step in first.run)
-    spare = first is not None and first.spare
-    shallower = reversed(DEPTHS) if jumps or spare else ()
+    untried = first is not None and first.untried
+    shallower = reversed(DEPTHS) if jumps or untried else ()
     for depth in shallower:  # in a deeper window one large term may be most of the line
         if SEEN - math.log(delta) < depth < _depth(math.log(delta)):
-            found = _asked(question, add, math.log(delta), depth, int(spare))
+            found = _asked(question, add, math.log(delta), depth, int(untried))
             other = found and _root(question, found, add, delta, SEEN)
             if other and not (answer and answer.width <= other.width):
                 answer = other

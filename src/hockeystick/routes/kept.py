@@ -81,10 +81,11 @@ class Lines:
         finally:
             self._lock.release()
 
-    def again(self, what: str, at: float, place: int, total: float) -> Point | Root | None:
-        """The larger over the directions of so many steps, without a question, where a line of REMOVE that was made for
-        the same says it alone and need not be made anew; else None. Not under replace_one."""
-        have_eps = int(what == "point")
+    def again(self, roots: bool, at: float, place: int, total: float) -> Point | Root | None:
+        """eps(delta) or delta(eps) of so many steps, the larger over the directions, without a question, where a line
+        of REMOVE that was made for the same says it alone and need not be made anew; else None. Not under replace_one.
+        """
+        have_eps = int(not roots)
         key = have_eps, 0, at if have_eps else math.log(at), contour.RTOL
         if not total <= (1 + GROWTH) * self._tried.get(key, 0.0) or not self._held():
             return None
@@ -95,7 +96,10 @@ class Lines:
         if answer is None:
             return None
         found, below = answer
-        return ordered(found.within_a_curve(at)) if _larger(found, below, have_eps, at) else None
+        if not _larger(found, below, have_eps, at):
+            return None
+        found = ordered(found.within_a_curve(at))
+        return found if roots else found.of_delta()
 
     def far(self, question: Question, add: int, eps: float) -> float:
         """Chernoff's bound of log delta(eps), at the tilt that was best when it was last placed."""

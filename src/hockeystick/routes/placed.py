@@ -38,19 +38,26 @@ _NO_ROWS = np.empty((0, 3))
 _TOO_WIDE = Crossing(_core.TOO_WIDE, 0.0, 0.0, 0.0, (), 0)
 
 
+class Goal(NamedTuple):
+    """Relative half-width of delta asked of a line, and nats by which aliases and tail stay below delta."""
+
+    rtol: float
+    nats: float
+
+
 def root(
-    run: Any, steps: GaussianSteps, add: int, log_delta: float, rtol: float, n_threads: int, **options: Any
+    run: Any, steps: GaussianSteps, add: int, log_delta: float, goal: Goal, n_threads: int, **options: Any
 ) -> Crossing | None:
-    """What a line says of eps(delta), at relative half-width `rtol` of delta; None where it does not reach that. Where
-    a rule is too far off at the middle of a part, it is not asked there at all (TOO_WIDE). `steps` and `options`, as
-    the gate takes them, stay with the run."""
+    """What a line says of eps(delta); None where it does not reach its goal. Where a rule is too far off at the middle
+    of a part, it is not asked there at all (TOO_WIDE). `steps` and `options`, as the gate takes them, stay with the
+    run."""
     lines: dict[Any, Any] = run._cache.setdefault("placed", {})
     for halvings in range(HALVINGS + 1):
         part, middle = _part(log_delta, 0.5**halvings)
-        key = id(steps), add, rtol, halvings, part
+        key = id(steps), add, goal, halvings, part
         line = lines.get(key)
         if line is None or line.steps is not steps:
-            line = lines[key] = _line(steps, add, middle, rtol, n_threads, options)
+            line = lines[key] = _line(steps, add, middle, goal, n_threads, options)
             for old in list(lines)[:-MOST]:
                 lines.pop(old, None)
         if line.status == _core.TOO_WIDE and options and run.listed:
@@ -88,14 +95,12 @@ def _part(log_delta: float, share: float) -> tuple[int, float]:
 
 
 def _line(
-    steps: GaussianSteps, add: int, log_delta: float, rtol: float, n_threads: int, options: dict[str, Any]
+    steps: GaussianSteps, add: int, log_delta: float, goal: Goal, n_threads: int, options: dict[str, Any]
 ) -> _Line:
     """The line placed there."""
-    from .contour import margin
-
     memory = np.empty(_core.KEPT_ROOM)
     size = max(_core.contour_work(steps.shift.size, n_threads), _core.KEPT_WORK)
-    asked = *steps, add, 0, log_delta, rtol, margin(rtol) + ROOM, memory
+    asked = *steps, add, 0, log_delta, goal.rtol, goal.nats + ROOM, memory
     status = scratch.lend(size, _core.kept_make, *asked, more=0, n_threads=n_threads, **options)
     if status not in (_core.OK, _core.LOOSE):
         return _Line(steps, status, _NO_ROWS, math.inf)

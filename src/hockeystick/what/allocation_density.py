@@ -110,8 +110,8 @@ def _log_tails(x: np.ndarray) -> np.ndarray:
     return np.where(x > 0.5, -0.5 * y * y - np.log(2.5 * y), 0.0)
 
 
-LANES = 16
-"""Nodes come in multiples of this many, for csrc/law/one_term.c."""
+LANES = _core.TERM_LANES
+"""Nodes come in multiples of this many."""
 
 
 def _rows(*rows: np.ndarray) -> np.ndarray:
