@@ -35,7 +35,7 @@ def test_moments_are_those_of_the_transform(m, t):
 def test_logs_of_normal_tails():
     """Upper bounds everywhere, and near from 3 deviations on."""
     x = np.concatenate([np.linspace(-40, 40, 401), [0.5, 0.5 + 1e-15, 300.0, 1e4]])
-    for found, at in zip(allocation_density._log_tails(x), x, strict=True):
+    for found, at in zip(allocation_density._log_tails_upper(x), x, strict=True):
         true = float(mp.log(mp.erfc(mp.mpf(at) / mp.sqrt(2)) / 2))
         assert true <= found <= 0 and (at < 3 or found < true + 0.12)
 
@@ -73,9 +73,9 @@ def test_bounds_of_a_line_hold(m, t, z):
         y = np.linspace(start, 2 * start, 400)  # beyond, the rule in g is not made for it
         values = np.exp(-np.multiply.outer(1j * y - line.r, R.d)) @ R.w
         whole = (np.abs(values / math.exp(line.kappa)) ** t).sum() * (y[1] - y[0])
-        assert whole < math.exp(line.tail(start)) < 1e6 * whole + 1e-6 * start
+        assert whole < math.exp(line.log_tail_upper(start)) < 1e6 * whole + 1e-6 * start
         near, error = line.visit(t * line.slope + np.linspace(-1, 1, 9) * law.sd, 20 * law.sd)
-        assert (near < np.exp(line.peak(line.r) - t * line.kappa) + error).all()
+        assert (near < np.exp(line.log_peak_upper(line.r) - t * line.kappa) + error).all()
 
 
 def test_densities_of_different_cuts_meet():
@@ -190,9 +190,9 @@ def test_bounds_of_tails_hold(m, t):
     for side in (1, -1):
         at = side * unit * np.arange(0.5, 7.0)
         with np.errstate(all="ignore"):
-            bounds = law.tail(at, side > 0, 64.0, lines)
+            bounds = law.log_tails_upper(at, side > 0, 64.0, lines)
             assert (
-                max(law.tail(side * unit * np.array([40.0]), side > 0, 500.0, lines)) < -60
+                max(law.log_tails_upper(side * unit * np.array([40.0]), side > 0, 500.0, lines)) < -60
             )  # by a tilt that reaches far
         for log_mass, bound in zip((found.log_num, found.log_den), bounds, strict=True):
             mass = np.array([np.exp(log_mass[side * found.loss > side * x]).sum() for x in at])
@@ -320,7 +320,7 @@ def test_one_large_term_is_most_of_a_far_density(m, t):
     probability, at = np.exp(found.log_den), t * np.expm1(found.loss) / law.sd
     for z in (6.0, 10.0, 14.0, 20.0):  # points thinned by the window
         seen = math.log(probability[at > z].sum() + 1e-300)
-        bound = law.jumps.tail(np.array([z * law.sd]))[1][0]
+        bound = law.jumps.log_tails_upper(np.array([z * law.sd]))[1][0]
         assert seen < bound + 0.1 and (bound < seen + 4 or z * law.sd > t * math.expm1(found.centres[1] - found.width))
 
 

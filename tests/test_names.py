@@ -1,6 +1,7 @@
 """Names that agree: one word for one thing, old words accepted; bounds that compare, print and slice; steps that add
 up."""
 
+import ast
 import copy
 import inspect
 import math
@@ -8,6 +9,7 @@ import pickle
 import re
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -326,3 +328,33 @@ def test_real_orders_and_other_mechanisms_have_a_curve():
         rho = hs.rdp(step, [2.5, 4.0])
         for a, b, low, high in zip(before, filter.spent_rho_upper, rho.lower, rho.upper, strict=True):
             assert low <= (b - a) * (1 + 1e-9) + 1e-14 and b - a <= high * (1 + 1e-9) + 1e-14
+
+
+A_BOUND = re.compile(
+    r"(the )?(logs? of )?(an? )?(upper|lower) (bounds?|ends?)\b|(logs? of )?(an? )?bound o[nf]\b|at (least|most)\b",
+    re.IGNORECASE,
+)
+NAMED_SO = re.compile(r"(^|_)(uppers?|lowers?|bound)(_|$)")
+WITH_BOTH_ENDS = re.compile("Point|Root|Bound|Epsilons")
+
+
+def _described():
+    """(place, name, its description) of every function that returns numbers, of both floors."""
+    root = Path(hs.__file__).parent
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and not WITH_BOTH_ENDS.search(ast.unparse(node.returns or ast.Pass())):
+                yield f"{path.relative_to(root)}:{node.lineno}", node.name, ast.get_docstring(node) or ""
+    before = re.compile(r"/\*((?:(?!\*/).)*)\*/\n(?:HS_CLONES |static |inline )*double (\w+)\(", re.S)
+    for path in (Path(__file__).parents[1] / "csrc").rglob("*.[ch]"):
+        for text, name in before.findall(path.read_text()):
+            yield path.name, name, " ".join(text.replace("\n *", " ").split())
+
+
+def test_a_function_that_returns_a_bound_is_named_as_one():
+    wrong = [
+        f"{place} {name}: {text[:60]}"
+        for place, name, text in _described()
+        if A_BOUND.match(text) and not NAMED_SO.search(name)
+    ]
+    assert not wrong, "\n".join(wrong)

@@ -334,14 +334,14 @@ KNOWN = [
 @pytest.mark.parametrize(("run", "eps"), KNOWN)
 def test_rounding_is_at_least_what_is_known_before(monkeypatch, run, eps):  # [theory: grid.fft-least]
     """What a plan says of rounding is no more than is claimed, and not much less of the rounding of long circles."""
-    from hockeystick.grid.convolve import rounding_least
+    from hockeystick.grid.convolve import rounding_lower
 
     seen, convolve = [], pld.convolve
 
     def watched(grid, plan, *more):
         tail = convolve(grid, plan, *more)
         at = max(eps, tail.y_lo)
-        seen.append((rounding_least(plan), tail.at(at)[3] / tail.value(at)))
+        seen.append((rounding_lower(plan), tail.at(at)[3] / tail.value(at)))
         return tail
 
     monkeypatch.setattr(pld, "convolve", watched)

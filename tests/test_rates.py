@@ -80,7 +80,7 @@ def test_the_decay_at_a_lower_rate(seed):  # [theory: compression.rates-tail]
         return size, -(2 * small.real + abs(small) ** 2) if abs(small) < 0.5 else 1 - abs(turned / size) ** 2
 
     (moved, of_steps), (_, of_rule) = decay(rate * ratio), decay(rate)
-    factor = math.exp(-2 * rates.loss_of_rates(ratio, m)) / moved**2
+    factor = math.exp(-2 * rates.loss_of_rates_upper(ratio, m)) / moved**2
     assert of_steps >= factor * of_rule * (1 - 1e-6)
     assert of_rule <= 1.5 * of_steps  # so that the factor is what the bound loses
 
@@ -93,11 +93,11 @@ def test_points_of_a_span():  # [theory: compression.grid]
         x = np.linspace(q[0], q[1], 801)
         values = compression.chebyshev(span.place(x), count) @ span.weigh.T
         size = float(np.abs(values).sum(axis=1).max())
-        assert size <= span.lebesgue
-        assert span.lebesgue <= 1.2 * size
+        assert size <= span.lebesgue_upper
+        assert span.lebesgue_upper <= 1.2 * size
         off = np.abs(values @ span.chebyshev - compression.chebyshev(span.place(x), count)).max(axis=0)
-        assert (off <= span.moved()).all()
-        assert span.moved().max() < 1e-13
+        assert (off <= span.moved_upper()).all()
+        assert span.moved_upper().max() < 1e-13
 
 
 def test_moments():
@@ -194,7 +194,7 @@ def test_order_and_threads_change_no_bit():
 
 def test_rare_jumps_have_none():
     assert rates.rule(steps_of(*drawn(1, 2000, (0.3, 20.0), (1e-4, 1e-3)))) is None
-    assert rates.loss_of_rates(1.01, 20.0) == math.inf
+    assert rates.loss_of_rates_upper(1.01, 20.0) == math.inf
 
 
 def test_tiny_rates_have_an_answer():

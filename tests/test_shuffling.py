@@ -117,7 +117,7 @@ def test_small_losses_scale(n):
     at = np.array([0.0, 3e-5 / math.sqrt(n / 1e9)])
 
     def scaled(eps0):
-        return shuffling._delta(shuffling.rates(hs.shuffled(hs.pure_dp(eps0), n)), n, eps0 * at) / eps0
+        return shuffling._delta_upper(shuffling.rates(hs.shuffled(hs.pure_dp(eps0), n)), n, eps0 * at) / eps0
 
     assert np.allclose(scaled(1e-12), scaled(1e-7), rtol=1e-5, atol=0)
 
@@ -188,8 +188,8 @@ def test_written_and_read():
 def test_bins_of_counts_hide_less(local, most, monkeypatch):  # [theory: shuffle.merge, shuffle.chords]
     """Counts in bins of a standard deviation, against every count by itself."""
     rates, eps = shuffling.rates(hs.shuffled(local, 60)), np.array([0.0, 0.1, 0.3])
-    single = shuffling._delta(rates, 60, eps)
+    single = shuffling._delta_upper(rates, 60, eps)
     for name, coarse in (("WHOLE", 0), ("STEP", 1.0), ("JOINED", 1e9)):  # stars at a deviation's distance
         monkeypatch.setattr(shuffling, name, coarse)
-    merged = shuffling._delta(rates, 60, eps)
+    merged = shuffling._delta_upper(rates, 60, eps)
     assert (merged >= single).all() and (merged <= most * single).all()

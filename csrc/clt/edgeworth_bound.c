@@ -235,7 +235,7 @@ static int open_modulus(const hs_rule *rule, double *work, hs_opened *O, double 
 }
 
 /* A bound of |phi(y)|. */
-static double modulus_at(hs_opened *O, double y)
+static double modulus_at_upper(hs_opened *O, double y)
 {
     double zr, zi;
     O->G.strip = -1;
@@ -256,7 +256,7 @@ int hs_edgeworth_modulus_upper(int kind, double m, double q, int which, const hs
     if (!(y0 > 0 && y1 >= y0) || (kind == HS_LAW_NORMAL && q == 1)) return HS_BAD_ARGUMENT;
     if ((st = open_modulus(rule, lent->work, &O, &sd))) return st;
     for (j = 1;; j++) {
-        double at = modulus_at(&O, y), far = hs_opened_far_upper(&O, y);
+        double at = modulus_at_upper(&O, y), far = hs_opened_far_upper(&O, y);
         if (before >= 0) best = fmax(best, 0.5 * (at + before + s * sd * (1 + 1e-6))); /* [theory: edgeworth.modulus] */
         if (y >= y1 || far <= fmax(best, at) || j == 4000) {
             best = fmax(best, y >= y1 ? at : far);

@@ -42,7 +42,7 @@ static int normal_part(double t, double d, double s, double *value, double *rel)
 static double log_f(double t, double x) { return log(-expm1(-x)) - t * x; }
 
 /* Log of Chebyshev's lower bound, d > 0: interval [x1, 2d - x1] about the mean d, where f is at least y. */
-double hs_log_chebyshev(double t, double d, double var)
+double hs_log_chebyshev_lower(double t, double d, double var)
 {
     double x1 = fmax(fmin(exp(-2 * t * d), fmin(log1p(1 / t), 0.25 * d)), 1e-250), w = d - x1, room = 1 - var / (w * w);
     /* [theory: saddle.chebyshev] */
@@ -73,7 +73,7 @@ void hs_ends_at(const hs_tilted *T, double eps, hs_ends *E)
         if (clt * (1 - rel) > err) low = log(hs_down(clt * (1 - rel) - err));
     }
     if (d_lo > 0) {
-        cheb = hs_log_chebyshev(t, d_lo, (v_up + (d_up - d_lo) * (d_up - d_lo)) * (1 + 1e-12));
+        cheb = hs_log_chebyshev_lower(t, d_lo, (v_up + (d_up - d_lo) * (d_up - d_lo)) * (1 + 1e-12));
         low = fmax(low, cheb - 1e-12 * (1 + fabs(cheb)));
     }
     E->log_lower = E0 - slack + low - 8 * HS_U * fabs(low); /* [theory: saddle.identity, saddle.any-tilt] */

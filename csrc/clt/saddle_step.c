@@ -161,7 +161,7 @@ static int open_grid(double m, double q, double a_lo, double a_hi, double *work,
 {
     double h = fmin(0.25, 0.25 / (m * (a_lo < 0 ? 1 - 0.008 * a_lo : 1)));
     double R = sqrt(2 * fmax(45, 31 - 3 * log(q * fmin(m, 1))));
-    double lo = -R - hs_left_reach(m, q, a_lo), hi = fmax(a_hi * m, m) + R;
+    double lo = -R - hs_left_reach_upper(m, q, a_lo), hi = fmax(a_hi * m, m) + R;
     int e;
     h = fmax(h, (hi - lo) / (HS_INNER_MAX - 24)); /* the bound tells what a coarser mesh costs */
     h = frexp(h, &e);

@@ -197,7 +197,7 @@ static double chebyshev_gap(const hs_tilted *T, int have_eps, double value, doub
     for (i = 0; i < 6; i++) kap -= (kap * kap * kap - kap - 1 / (t * s)) / (3 * kap * kap - 1);
     *eps = have_eps ? value : T->d[1] - kap * s;
     return have_eps ? ((T->d[1] - value) / s - kap) / (kap - 1)
-                    : value - (T->K - *eps * t + hs_log_chebyshev(t, kap * s, T->d[2]));
+                    : value - (T->K - *eps * t + hs_log_chebyshev_lower(t, kap * s, T->d[2]));
 }
 
 /* Totals at a tilt for Chebyshev's end, by bisection on Taylor's series about the last totals; the eps that it is

@@ -187,7 +187,8 @@ static void fill_loss(const hs_path *p, int n, chunk *restrict c, double *restri
 
 /* Bound of h^2/8 times the second derivative of log(1+U) along the line, over the half cells about sample j; infinite
  * near a branch point. far: whether rho is 1 or more. */
-static inline double log_slack(const factor *f, int j, double m, int far, double em, double part, double gh, double d0)
+static inline double log_slack_upper(const factor *f, int j, double m, int far, double em, double part, double gh,
+                                     double d0)
 {
     double r = f->rho[j], near = far != 0 ? 1 : r, other = far != 0 ? r : 1, den = sqrt(f->mod2[j]) - near * em;
     double inv = 1 / den, x = part * m * near * (em + 1) * inv * (m * other * inv * gh * gh + d0);
@@ -208,7 +209,7 @@ HS_CLONES static void fill_slack(const hs_path *p, double h, int n, const chunk 
         int ok = (gl > 0.3) & (d1 < 1e300);
         gh = gh < gpmax ? gh : gpmax;
         gl = 1 / gl;
-        x = log_slack(&c->num, j, p->m, g0 > p->xb, em, part, gh, d0);
+        x = log_slack_upper(&c->num, j, p->m, g0 > p->xb, em, part, gh, d0);
         y = part * (gh * gh + (fabs(g0) + fabs(g1) + h * gpmax) * d0 + d1 * gl + d0 * gl * d0 * gl);
         lw[j] = -0.5 * (g0 * g0 - g1 * g1) + logh + 0.5 * hs_log(g2);
         dd[j] = ok ? x : HUGE_VAL;
@@ -217,7 +218,7 @@ HS_CLONES static void fill_slack(const hs_path *p, double h, int n, const chunk 
     if (!(p->down > 0)) return;
     for (j = 0; j < n; j++) { /* (1+U2)^{1-a} */
         double ga = sqrt(c->p0[j] * c->p0[j] + c->p1[j] * c->p1[j]) + 0.5 * h * c->d0[j];
-        double x = log_slack(&c->den, j, p->down, c->g0[j] < p->xd, em2, part, ga < gpmax ? ga : gpmax, c->d0[j]);
+        double x = log_slack_upper(&c->den, j, p->down, c->g0[j] < p->xd, em2, part, ga < gpmax ? ga : gpmax, c->d0[j]);
         lw[j] += p->logq1 + c->den.lr[j];
         dd[j] += x;
         slack[j] += x;

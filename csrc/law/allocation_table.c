@@ -656,7 +656,7 @@ static int find_ends(hs_allocation *A, double goal)
 }
 
 /* log of a bound of H at real x, which falls in x. */
-static double bound_at(const hs_allocation *A, double x)
+static double log_h_at_upper(const hs_allocation *A, double x)
 {
     double best = A->log_top;
     int i;
@@ -731,7 +731,7 @@ static int line_logs(hs_allocation *A, double th, int64_t start, int64_t count, 
             lr[j + i] = -HUGE_VAL;
             li[j + i] = 0;
             if (H.known < 1) {
-                double bound = bound_at(A, x + log_cos);
+                double bound = log_h_at_upper(A, x + log_cos);
                 rel[j + i] = up + (H.known == 0 ? fmin(bound, H.lr + fact) : bound);
             } else {
                 lr[j + i] = H.lr + up + fact;

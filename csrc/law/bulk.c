@@ -648,7 +648,7 @@ double hs_bulk_log_upper(const hs_bulk *J, double t)
 }
 
 /* Upper bound of the log of Pr[sum of n losses > s, all of the bulk] at the tilts J->tilt. */
-double hs_bulk_above(const hs_bulk *J, double n, double s)
+double hs_bulk_above_upper(const hs_bulk *J, double n, double s)
 {
     double best = 0;
     int i;

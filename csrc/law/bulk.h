@@ -61,7 +61,7 @@ double hs_bulk_cell_at(const hs_bulk *G, double t, double *err);
 double hs_bulk_nodes(const hs_bulk *J, double t, double dy, int64_t N, double *grid, double *re, double *im);
 double hs_bulk_outside_upper(const hs_bulk *J, double t);
 double hs_bulk_log_phase_upper(const hs_bulk *J, double t, double y);
-double hs_bulk_above(const hs_bulk *J, double n, double s);
+double hs_bulk_above_upper(const hs_bulk *J, double n, double s);
 double hs_bulk_fall_upper(const hs_bulk *J, double s, double least, double *den);
 
 #endif

@@ -12,7 +12,7 @@
 #include "law/transform.h"
 
 static double mesh(double m) { return 0.5 / (m > 1 ? m : 1); }
-static double left_end(double m, double q, double a) { return -8.5 - hs_left_reach(m, q, a); }
+static double left_end(double m, double q, double a) { return -8.5 - hs_left_reach_upper(m, q, a); }
 static double right_end(double m, double a) { return fmax(a * m, m) + 8.5; }
 
 HS_CLONES static void fill(hs_coarse *G, double m, double q, double lo, int real, int room, double *work)

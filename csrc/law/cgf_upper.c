@@ -14,7 +14,8 @@ int hs_log_m_nats_upper(double m, double q, double a, double nats, double *work,
     hs_moments mo;
     int st;
     if (!(h > 0)) return HS_TOO_MANY_NODES;
-    if ((st = hs_grid_build(&G, m, q, h, -width - hs_left_reach(m, q, a), fmax(m, a * m) + width, work))) return st;
+    if ((st = hs_grid_build(&G, m, q, h, -width - hs_left_reach_upper(m, q, a), fmax(m, a * m) + width, work)))
+        return st;
     hs_grid_moments(&G, a, &mo);
     out = hs_grid_real_upper(m, a, h) + hs_grid_ends_upper(&G, a, mo.log_m);
     if (mo.dropped) out += hs_grid_dropped_upper(&G, a) / exp(fmin(mo.log_m, 0));

@@ -151,7 +151,7 @@ int hs_sublaplace_points(double m, double q, int add, int64_t panels, const hs_r
 
 /* Log of a bound of |(1+U)^alpha| e^{y |arg|} and of the base density on the ellipse of a panel, over the tilted total
  * e^log_m. */
-static double ellipse_log(double m, double q, double alpha, double y, double u0, double hw, double r)
+static double ellipse_log_upper(double m, double q, double alpha, double y, double u0, double hw, double r)
 {
     double reach = 0.5 * hw * (r + 1 / r), b = 0.5 * hw * (r - 1 / r), hi = u0 + reach;
     double lo = u0 - reach, th = b;
@@ -172,7 +172,7 @@ static double family_upper(const hs_law *w, double t, double y, double log_m)
             double r = sizes[i], at;
             if (0.5 * hw * (r - 1 / r) > 0.95 * HS_PI) break; /* branch points at Im u = pi */
             /* [theory: law.gauss-panels] */
-            at = ellipse_log(w->m, w->q, alpha, y, u0, hw, r) - log_m - 2 * n * log(r) - log1p(-1 / r);
+            at = ellipse_log_upper(w->m, w->q, alpha, y, u0, hw, r) - log_m - 2 * n * log(r) - log1p(-1 / r);
             best = fmin(best, at);
         }
         total += exp(fmin(best, 700)) * 2 * hw * w->smooth; /* 8 hw times the 1/4 of the density */

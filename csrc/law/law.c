@@ -436,7 +436,7 @@ static int by_ends(const hs_law *w, double y) { return w->kind == HS_LAW_SUBLAPL
 
 /* What masses left out and quadrature may do to phi at frequencies in [low, y]; no bound where e^{iyx} - 1 is beyond
  * hs_cis_m1. */
-static double missing(const hs_law *w, double low, double y)
+static double missing_upper(const hs_law *w, double low, double y)
 {
     if (w->kind < HS_LAW_POINTS || w->kind == HS_LAW_RANGE) return 0;
     if (w->kind == HS_LAW_SUBNORMAL) return hs_subnormal_missing(w, y);
@@ -566,7 +566,7 @@ void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re,
         hs_allocation_nodes(w, dy, n0, count, re, im, round);
         return;
     }
-    quad = missing(w, (double)n0 * dy, (double)(n0 + count - 1) * dy);
+    quad = missing_upper(w, (double)n0 * dy, (double)(n0 + count - 1) * dy);
     if (w->kind == HS_LAW_SUBLAPLACE && !by_ends(w, (double)n0 * dy)) { /* its error grows with y, up to y_ends */
         int piece = (int)fmax(1, fmin(count, fmin(0.1 * w->y_ends / dy, ceil(w->y_ends / dy - (double)n0))));
         if (piece < count) {
@@ -574,7 +574,7 @@ void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re,
             hs_law_nodes(w, dy, n0 + piece, count - piece, re + piece, im + piece, round + piece, node + piece);
             return;
         }
-        quad = missing(w, (double)n0 * dy, (double)(n0 + count - 1) * dy);
+        quad = missing_upper(w, (double)n0 * dy, (double)(n0 + count - 1) * dy);
     }
     phi(w, dy, n0, count, zr, zi);
     for (n = 0; n < count; n++)
@@ -589,7 +589,8 @@ double hs_law_gap_lower(const hs_law *w, double y)
     if (w->kind == HS_LAW_DENSITY && y > 6 * w->m) return 2 * (1 - hs_law_far_upper(w, y));
     phi(w, y, 1, 1, zr, zi);
     a2 = -(2 * zr[0] + zr[0] * zr[0] + zi[0] * zi[0]); /* 1 - |phi|^2 */
-    return fmax(0, 2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * (y * w->c1 + missing(w, y, y)) - 8 * HS_U * fabs(a2));
+    return fmax(0,
+                2 * a2 / (1 + sqrt(fmax(0, 1 - a2))) - 2 * (y * w->c1 + missing_upper(w, y, y)) - 8 * HS_U * fabs(a2));
 }
 
 /* An upper bound of |phi| at every frequency >= y, up to pi on a lattice [theory: law.log-concave, law.decay]. */

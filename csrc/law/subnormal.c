@@ -62,7 +62,7 @@ static int grid_of_law(hs_law *w, const double *tilts, double y, double mesh, do
     double h;
     int i, st, tries;
     for (i = 0; i < 3; i++) a[i] = tilt(w, tilts[i]);
-    lo = -width - hs_left_reach(w->m, w->q, fmin(fmin(a[0], a[1]), a[2]));
+    lo = -width - hs_left_reach_upper(w->m, w->q, fmin(fmin(a[0], a[1]), a[2]));
     hi = fmax(w->m, fmax(fmax(a[0], a[1]), a[2]) * w->m) + width;
     h = fmax(mesh / fmax(w->m, 1), 2.2 * (hi - lo) / HS_INNER_MAX); /* half of the room is the path's */
     for (tries = 0;; tries++, h *= 0.75) {

@@ -79,7 +79,7 @@ typedef struct { /* the tilted density on a coarse grid */
 /* Cut where the density is below e^-least. */
 HS_CLONES static void coarse_lay(coarse_density *D, double m, double q, double a, double least)
 {
-    double lo = -8.5 - hs_left_reach(m, q, a), hi = fmax(a * m, m) + 9.5, all[8] = {0}, peak = 0;
+    double lo = -8.5 - hs_left_reach_upper(m, q, a), hi = fmax(a * m, m) + 9.5, all[8] = {0}, peak = 0;
     double norm, *lp = D->lp, h = D->h = fmax((hi - lo) / 95, 0.4 / (m > 1 ? m : 1));
     int j, t, n = (int)((hi - lo) / h) + 1;
     D->n = n = (n + 7) / 8 * 8;
@@ -389,7 +389,7 @@ double hs_grid_dropped_upper(const hs_grid *G, double a)
 }
 
 /* What p grows by at most over the cell of node j, rho taken at the right end [theory: law.cell]. */
-static double over_cell(const hs_grid *G, double a, int j)
+static double over_cell_upper(const hs_grid *G, double a, int j)
 {
     double h = G->h, rho = (G->u[j] + G->q) * exp(0.5 * G->m * h) / (1 - G->q);
     return exp((fabs(G->g[j]) + fabs(a) * G->m * fmin(1, rho)) * 0.5 * h + 0.125 * h * h);
@@ -431,9 +431,9 @@ HS_CLONES static double grid_strip_upper(hs_grid *G, double a, double y, int t, 
         gs[j] = gp[j] * hs_exp(gs[j] + (fabs(gg[j]) + fa * m * (rho < 1 ? rho : 1)) * 0.5 * h + 0.125 * h * h);
     }
     for (j = cut; j < padded; j++) gs[j] = 0;
-    for (j = cut; j < n; j++) out += G->p[j] * (1 + over_cell(G, a, j));
-    ends = G->p[0] * over_cell(G, a, 0) * hs_side_upper(gain - lead - y * hs_steepest((gu[0] + q) * odds, at)) +
-           G->p[cut - 1] * over_cell(G, a, cut - 1) *
+    for (j = cut; j < n; j++) out += G->p[j] * (1 + over_cell_upper(G, a, j));
+    ends = G->p[0] * over_cell_upper(G, a, 0) * hs_side_upper(gain - lead - y * hs_steepest((gu[0] + q) * odds, at)) +
+           G->p[cut - 1] * over_cell_upper(G, a, cut - 1) *
                hs_side_upper(gain - lead - y * hs_steepest((gu[cut - 1] + q) * odds, at));
     return 2 * exp(lead) * (hs_lane_sum(gs, padded) + 1e-290) / -expm1(-gain) + 2 * d / h * ends + out;
 }

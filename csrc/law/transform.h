@@ -54,7 +54,7 @@ static inline double hs_lane_sum(const double *restrict x, int64_t n)
 
 /* How far to the left the weight (1+U)^a moves a normal law, at most: -g = |a| m q e^{mg} has its root there, W(x)
  * <= log1p(x). */
-static inline double hs_left_reach(double m, double q, double a) { return a < 0 ? log1p(-a * m * m * q) / m : 0; }
+static inline double hs_left_reach_upper(double m, double q, double a) { return a < 0 ? log1p(-a * m * m * q) / m : 0; }
 
 /* s = q e^v/(1+U), the slope of l in v, at a node; inv = 1/(1+U). The computed U + q may lie below 0. */
 static inline double hs_slope(double U, double q, double inv)

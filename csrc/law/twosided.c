@@ -373,7 +373,7 @@ double hs_two_real_h(const hs_pair *pair, int r, double z, double target)
 
 /* What the loss's phase at frequency y may gain along the half node of node j, to the corners of a strip
  * [theory: law.turns]. odds: rho = (U + q) odds there at most, for both factors. */
-static double turned_at(const hs_two *T, int r, double y, const hs_turn *at, const double *odds, int64_t j)
+static double turned_at_upper(const hs_two *T, int r, double y, const hs_turn *at, const double *odds, int64_t j)
 {
     double q = T->pair->q[r], rho1 = (T->u1[T->first[r] + j] + q) * odds[0],
            rho2 = (T->u2[T->first[r] + j] + q) * odds[1];
@@ -389,7 +389,7 @@ static void allowed_cells(const hs_two *T, int r, double y, const hs_turn *at, d
     *j1 = n;
     if (!*j0) return;
     for (j = 0; j < n; j++) {
-        if (turned_at(T, r, y, at, odds, j) > room) continue;
+        if (turned_at_upper(T, r, y, at, odds, j) > room) continue;
         if (*j0 == n) *j0 = j;
         *j1 = j + 1;
     }
@@ -440,8 +440,8 @@ HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, doub
     allowed_cells(T, r, y, at, gain - lead, odds, &j0, &j1);
     if (j0 == n) return HUGE_VAL;
     cell_tops(T, r, a);
-    ends = x[j0] * hs_side_upper(gain - lead - turned_at(T, r, y, at, odds, j0)) +
-           x[j1 - 1] * hs_side_upper(gain - lead - turned_at(T, r, y, at, odds, j1 - 1));
+    ends = x[j0] * hs_side_upper(gain - lead - turned_at_upper(T, r, y, at, odds, j0)) +
+           x[j1 - 1] * hs_side_upper(gain - lead - turned_at_upper(T, r, y, at, odds, j1 - 1));
     for (j = j0; j < j1; j++)
         x[j] *= hs_exp(y * (hs_angle((u1[j] + q) * odds[0], at[0]) + hs_angle((u2[j] + q) * odds[1], at[1])) - gain);
     out = drop_outside(p, x, j0, j1, n);

@@ -205,7 +205,7 @@ static double loss_lower(const hs_bulk *J, int r, double x)
 
 /* Logs of k times the mass under num of losses above `least` and of the cut of J, and, where asked for, of their
  * pay-off (1 - e^{least-Y})_+, at most [theory: small.bulk-beyond]. */
-static double log_above(const hs_bulk *J, double least, double *worth)
+static double log_above_upper(const hs_bulk *J, double least, double *worth)
 {
     double x[HS_BRANCHES];
     double p, u, den, rel;
@@ -230,29 +230,30 @@ static double log_above(const hs_bulk *J, double least, double *worth)
 }
 
 /* Upper bound of the log of what runs with two jumps or more add to delta(eps) [theory: small.bulk-beyond]. */
-static double two_jumps(const hs_bulk *J, double eps)
+static double two_jumps_upper(const hs_bulk *J, double eps)
 {
-    double u, p = log_above(J, 0, &u), rest = -HUGE_VAL;
-    if (!(J->k * J->l0 * (1 + SLACK) < eps)) rest = fmin(0, hs_bulk_above(J, J->k - 2, eps) + 2 * exp(fmin(p, 3)));
+    double u, p = log_above_upper(J, 0, &u), rest = -HUGE_VAL;
+    if (!(J->k * J->l0 * (1 + SLACK) < eps))
+        rest = fmin(0, hs_bulk_above_upper(J, J->k - 2, eps) + 2 * exp(fmin(p, 3)));
     return fmin(2 * p - log(2), hs_log_add(p + u, 2 * p - log(2) + rest));
 }
 
 /* Upper bound of the log of what runs with a loss above the cut add to delta(eps): one jump in layers, two or more
  * [theory: small.bulk-beyond]. */
-static double beyond(const bulk_line *A, double eps)
+static double beyond_upper(const bulk_line *A, double eps)
 {
     const hs_bulk *J = &A->J;
-    double one = log_above(J, 0, NULL), total, step = eps / LAYERS, worth;
+    double one = log_above_upper(J, 0, NULL), total, step = eps / LAYERS, worth;
     int i;
     if (J->k >= 2 && A->top > 0) {
-        one = two_jumps(J, eps);
-        if (!A->far) one = hs_log_add(one, log_above(&A->G, 0, NULL));
+        one = two_jumps_upper(J, eps);
+        if (!A->far) one = hs_log_add(one, log_above_upper(&A->G, 0, NULL));
     } else if (J->l0 < eps) {
-        total = one + hs_bulk_above(J, J->k - 1, eps);
-        if (J->k >= 2) total = hs_log_add(total, two_jumps(J, eps));
+        total = one + hs_bulk_above_upper(J, J->k - 1, eps);
+        if (J->k >= 2) total = hs_log_add(total, two_jumps_upper(J, eps));
         for (i = 0; i < LAYERS; i++) {
-            log_above(J, eps - (i + 1) * step, &worth);
-            total = hs_log_add(total, worth + (i ? hs_bulk_above(J, J->k - 1, i * step) : 0));
+            log_above_upper(J, eps - (i + 1) * step, &worth);
+            total = hs_log_add(total, worth + (i ? hs_bulk_above_upper(J, J->k - 1, i * step) : 0));
         }
         one = fmin(one, total);
     }
@@ -324,7 +325,7 @@ static int cut_for(bulk_line *A, double eps, double l, double *K)
     int st = hs_bulk_cut(&A->J, l, 0, 0);
     if (st || (st = seek_saddle(A, eps, K))) return st;
     lay_tilts(&A->J, A->c);
-    A->log_beyond = beyond(A, A->eps);
+    A->log_beyond = beyond_upper(A, A->eps);
     return HS_OK;
 }
 
@@ -481,7 +482,7 @@ static int bound_part(bulk_line *A)
 
 /* Upper bound of the log of what far jumps add to their parity form: e^eps times the chance under den that the others
  * bring such a loss back below eps [theory: small.bulk-parity]. */
-static double brought_back(const bulk_line *A, double eps)
+static double brought_back_upper(const bulk_line *A, double eps)
 {
     double fall = (A->J.k - 1) * A->far_log - A->far_tilt * (A->far_loss - eps);
     return eps + log((A->J.k - 1) * A->far_den + exp(fmin(fall, 0)) * (1 + SLACK * (1 + fabs(fall))));
@@ -501,7 +502,7 @@ static void far_at(const bulk_line *A, double eps, hs_value *v)
     v->slope = Q * exp(lean);
     off = 4 * n * (p + den) * J->rel + 8 * HS_U * (2 * n * (p + den) + fabs(lean) + fabs(v->log_scale));
     v->rounding = 4 * rel * (P + Q * (1 + fabs(expm1(lean)))) + 2 * off * (fabs(v->value) + v->slope) + 4e-300;
-    v->upper = Q * exp(brought_back(A, eps) - n * log1p(-p)) * (1 + 4 * rel + SLACK);
+    v->upper = Q * exp(brought_back_upper(A, eps) - n * log1p(-p)) * (1 + 4 * rel + SLACK);
 }
 
 /* All lines and what lies beyond them, in the unit of the largest. Every line is one of a measure, so it is >= 0. */
@@ -539,7 +540,7 @@ static void bulk_line_at(const void *prepared, double eps, hs_value *v)
         v->upper += unit * (w->value + off);
         v->lower += unit * fmax(0, w->value - off - w->alias_left - w->alias_right);
     }
-    v->alias_right += exp(beyond(A, eps) - v->log_scale) * (1 + SLACK);
+    v->alias_right += exp(beyond_upper(A, eps) - v->log_scale) * (1 + SLACK);
     v->upper = (v->upper + v->alias_right) * (1 + 64 * HS_U);
     v->lower *= 1 - 64 * HS_U;
 }
@@ -668,7 +669,7 @@ static int far_enough(bulk_line *A, double eps, double log_delta)
         double back;
         A->far_tilt = NATS_BACK[i] / (A->far_loss - eps);
         A->far_log = hs_bulk_fall_upper(J, A->far_tilt, A->far_loss - eps, &A->far_den);
-        back = brought_back(A, eps);
+        back = brought_back_upper(A, eps);
         if (!(back < best)) continue;
         best = back;
         chosen[0] = A->far_tilt;
@@ -726,7 +727,7 @@ static double jump_cut(bulk_line *A, double eps, double log_delta)
         A->c = 0;
         if (hs_bulk_cut(&A->J, CUTS[i] * eps, 0, 0)) continue;
         lay_tilts(&A->J, 0);
-        if (two_jumps(&A->J, eps) > log_delta - PAIRS) continue;
+        if (two_jumps_upper(&A->J, eps) > log_delta - PAIRS) continue;
         if (l > 0 && !seek_saddle(A, eps, &K) && A->log_est > log_delta - MARGIN - 2) break;
         l = CUTS[i] * eps;
         A->low = i > 2 ? i - 2 : 0;
@@ -951,7 +952,7 @@ int hs_bulk_upper(const hs_pair *pair, double k, double eps, double enough, cons
         lay_tilts(&A.J, A.c);
         one = k * (T.log_b + T.err) - A.c * eps + hs_payoff(A.c);
         one += SLACK * (1 + k * fabs(T.log_b) + fabs(A.c * eps));
-        *log_delta = fmin(*log_delta, hs_log_add(one, beyond(&A, eps)));
+        *log_delta = fmin(*log_delta, hs_log_add(one, beyond_upper(&A, eps)));
     }
     return *log_delta < HUGE_VAL ? HS_OK : HS_TOO_WIDE;
 }

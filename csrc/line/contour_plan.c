@@ -41,7 +41,7 @@ static int build(const hs_contour *C, int64_t j, decay *D, double *work)
         D->G = D->T.G;
         return HS_OK;
     }
-    lo = -7 - hs_left_reach(m, q, a);
+    lo = -7 - hs_left_reach_upper(m, q, a);
     hi = fmax(a * m, 0) + 7;
     if (hs_grid_build(&D->G, m, q, fmax(HS_FAR_MESH / fmax(m, 1), (hi - lo) / (HS_INNER_MAX - 16)), lo, hi, work))
         return HS_TOO_MANY_NODES;

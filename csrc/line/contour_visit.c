@@ -142,7 +142,7 @@ static double metric_lower(hs_grid *G, int i, double y, double err, double c2)
 }
 
 /* Bound of |phi - phi on the grid| at y = Y 2^i from the weights and phases; see hs_grid_weights. */
-static double doubled_error(double y, int i, double c1, double c2) { return y * (c1 + 64.0 * (1 << i) * c2); }
+static double doubled_error_upper(double y, int i, double c1, double c2) { return y * (c1 + 64.0 * (1 << i) * c2); }
 
 /* Whether the phases of nodes from .. to lie where hs_cis_m1 is proved, with room for those of shifted paths; l is
  * monotone there. */
@@ -205,7 +205,7 @@ static inner_grid inner_grid_of(const hs_contour *C, double m, double q, int lig
         I.h = I.exact ? hs_grid_mesh(fmin(I.h, HS_BAND_MESH / fmax(m, 1))) : fine;
     }
     width = sqrt(2 * (I.R + 2)) + 0.5 * I.h; /* half a cell before its end p is e^-(R+2) */
-    I.lo = -width - hs_left_reach(m, q, I.a);
+    I.lo = -width - hs_left_reach_upper(m, q, I.a);
     I.hi = fmax(m, I.a * m) + width;
     far_h = (C->bands > 1 ? HS_BAND_MESH : HS_FAR_MESH) / fmax(m, 1);
     far_h = hs_grid_mesh(fmin(hs_grid_real_h(m, I.a, I.R + 2), far_h));
@@ -269,7 +269,7 @@ static void subsampled_tail(const hs_contour *C, gridded *V, hs_sums *S)
     if (C->y_far != 0) return;
     for (i = 0; i < C->doublings; i++) {
         double y = C->N * C->dy * ldexp(1, i),
-               err = doubled_error(y, i, V->c1, V->c2) + V->level + hs_grid_quadrature_upper(G, a, y);
+               err = doubled_error_upper(y, i, V->c1, V->c2) + V->level + hs_grid_quadrature_upper(G, a, y);
         S->metric[i] += k * metric_lower(G, i, y, err, V->c2);
         if (i == 0 || y * sd * 2 * HS_PI > 3 * G->h) /* Psi bounds nothing before; 0 is always a bound */
             S->far[i] += k * log(fmin(1, hs_grid_far_upper(G, a, y) + V->level));
@@ -404,7 +404,7 @@ static void pair_tail(const hs_contour *C, hs_two *T, double k, double c1, doubl
     }
     for (i = 0; i < C->doublings; i++) {
         double y = C->N * C->dy * ldexp(1, i),
-               err = doubled_error(y, i, c1, c2) + level + hs_two_quadrature_upper(T, C->c, y);
+               err = doubled_error_upper(y, i, c1, c2) + level + hs_two_quadrature_upper(T, C->c, y);
         S->metric[i] += k * metric_lower(&T->G, i, y, err, c2);
         S->far[i] += k * log(fmin(1, hs_two_far_upper(T, C->c, y) + level));
     }

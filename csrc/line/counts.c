@@ -120,7 +120,7 @@ static int part_law(jump_counts *A, double log_least, double t, double y)
 static double geometric(double ratio) { return ratio < 0.99 ? -log1p(-ratio) : HUGE_VAL; }
 
 /* Upper bounds of the log of what at most j jumps add to delta(eps), or at least j [theory: small.counts]. */
-static double fewer(const jump_counts *A, double j, double eps)
+static double fewer_upper(const jump_counts *A, double j, double eps)
 {
     double best = HUGE_VAL, k = A->J.k, err, n;
     int i;
@@ -137,7 +137,7 @@ static double fewer(const jump_counts *A, double j, double eps)
     return best;
 }
 
-static double more(const jump_counts *A, double j, double eps)
+static double more_upper(const jump_counts *A, double j, double eps)
 {
     double best = HUGE_VAL, k = A->J.k, err;
     int i;
@@ -175,18 +175,18 @@ static int choose_counts(jump_counts *A, double eps, double n, double log_least)
     double low = -1, high = ceil(n), mid;
     while (high - low > 1) {
         mid = floor(0.5 * (low + high));
-        if (fewer(A, mid, eps) < log_least) low = mid;
+        if (fewer_upper(A, mid, eps) < log_least) low = mid;
         else high = mid;
     }
     A->least = low + 1;
-    for (low = floor(n), high = low + 4; high < A->J.k && !(more(A, high + 1, eps) < log_least);) {
+    for (low = floor(n), high = low + 4; high < A->J.k && !(more_upper(A, high + 1, eps) < log_least);) {
         low = high;
         high += fmax(4, high - floor(n));
         if (high - A->least > 4.0 * HS_COUNTS_TERMS) return HS_TOO_MANY_NODES;
     }
     while (high - low > 1) {
         mid = floor(0.5 * (low + high));
-        if (more(A, mid + 1, eps) < log_least) high = mid;
+        if (more_upper(A, mid + 1, eps) < log_least) high = mid;
         else low = mid;
     }
     A->most = fmin(high, A->J.k);
@@ -478,8 +478,8 @@ static void counts_at(const void *made, double eps, hs_value *v)
     double off, others;
     hs_line_part_at(&A->part, eps, v);
     off = v->rounding + v->inner + v->truncation;
-    others = fewer(A, A->one ? 0 : A->least - 1, eps);
-    others = hs_log_add(A->log_over, hs_log_add(others, more(A, A->most + 1, eps)));
+    others = fewer_upper(A, A->one ? 0 : A->least - 1, eps);
+    others = hs_log_add(A->log_over, hs_log_add(others, more_upper(A, A->most + 1, eps)));
     v->alias_left += v->alias_right;
     v->alias_right = exp(others - v->log_scale) * (1 + SLACK * (1 + fabs(others) + fabs(v->log_scale)));
     v->lower = fmax(0, v->value - off - v->alias_left);

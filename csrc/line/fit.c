@@ -31,7 +31,7 @@
 
 /* |M(A; m) - 1| at most, at real A and the rate q; HUGE_VAL where a grid does not carry A. For 0 < A < 1 by Taylor's
  * remainder [theory: compression.between]. */
-static double off_rate(const hs_fit *f, double q, double A, double *work)
+static double off_rate_upper(const hs_fit *f, double q, double A, double *work)
 {
     double x = 0.5 * A * (1 - A) * pow(1 - f->q, A - 2) * q * q * expm1(f->m * f->m), log_m, err;
     if (A == 0 || A == 1) return 0;
@@ -43,11 +43,11 @@ static double off_rate(const hs_fit *f, double q, double A, double *work)
 }
 
 /* F |M - 1| at most, over complex shifts [theory: compression.strip] or complex rates [theory: compression.rates]. */
-static double off_one(const hs_fit *f, double A, double *work)
+static double off_one_upper(const hs_fit *f, double A, double *work)
 {
-    double x = off_rate(f, f->q, A, work), more = f->turn > 0 ? f->q / f->least : 1;
+    double x = off_rate_upper(f, f->q, A, work), more = f->turn > 0 ? f->q / f->least : 1;
     if (f->turn > 0 && A >= 2) x += 0.5 * A * (A - 1) * f->q * f->q * expm1(f->m * f->m) * SLACK;
-    else if (f->turn > 0) x += more * more * SLACK * off_rate(f, f->least, A, work);
+    else if (f->turn > 0) x += more * more * SLACK * off_rate_upper(f, f->least, A, work);
     return x < 1e300 ? f->factor * x * SLACK : HUGE_VAL;
 }
 
@@ -128,9 +128,10 @@ static double of_log_far(const hs_fit *f, double D) { return -log1p(-f->q) * of_
 static double off_disc(const hs_fit *f, double A, double r, double *work)
 {
     double low = A - r, high = A + r, size = (fabs(A) + r) * (fabs(A - 1) + r);
-    if (r == 0) return off_one(f, A, work);
+    if (r == 0) return off_one_upper(f, A, work);
     if (f->turn > 0) return HUGE_VAL; /* no route asks derivatives of a rule over rates */
-    return fmax(off_one(f, low, work) / fabs(low * (low - 1)), off_one(f, high, work) / fabs(high * (high - 1))) *
+    return fmax(off_one_upper(f, low, work) / fabs(low * (low - 1)),
+                off_one_upper(f, high, work) / fabs(high * (high - 1))) *
            size * SLACK;
 }
 
@@ -308,7 +309,7 @@ static int aliases_known(const hs_sums *S)
 
 /* Of the tail of the rows, so much at least is that of the steps, whose rates are above those of the rows
  * [theory: compression.rates-tail]. */
-static double tail_share(const hs_fit *fits, int n, double A, double *work)
+static double tail_share_lower(const hs_fit *fits, int n, double A, double *work)
 {
     double least = 1;
     int i;
@@ -342,7 +343,7 @@ int hs_fit_visit(const hs_contour *C, double *work, hs_sums *S)
     }
     visit_orders(C, work, S);
     if (!aliases_known(S) || !(S->fit[C->N] < HUGE_VAL)) return HS_TOO_WIDE;
-    S->share = tail_share(fits, rows, A, work);
+    S->share = tail_share_lower(fits, rows, A, work);
     S->slack = S->far[0] = 0.5 * over_groups(fits, rows, X, 1, 0, 0, 1, of_square);
     for (i = 0; i < rows; i++)
         if (fits[i].q == 1) {

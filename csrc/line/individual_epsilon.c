@@ -178,7 +178,7 @@ static void record_at(const void *frozen, double eps, hs_value *v)
 }
 
 /* A certified upper bound of eps, or HUGE_VAL; *gap: how far it lies above the estimate. */
-static double solve(const record *R, double log_delta, double *gap)
+static double record_eps_upper(const record *R, double log_delta, double *gap)
 {
     double c = R->C->c, eps, left, upper;
     hs_curve curve = {.at = record_at, .self = R, .log_delta = log_delta, .start = R->eps0, .reach = HUGE_VAL};
@@ -206,7 +206,7 @@ static void solve_all(const hs_contour *C, const hs_counts *counts, int64_t stri
         if (hs_stopped(C->poll, (double)C->N * (C->run.b + 40))) continue;
         gather(&R, C, C->run.b, counts->k + i * C->run.b, stride, head, re, im);
         record_freeze(&R, log_delta);
-        eps = solve(&R, log_delta, &gap[i]);
+        eps = record_eps_upper(&R, log_delta, &gap[i]);
         if (!(eps < eps_upper[i])) gap[i] = HUGE_VAL;
         else eps_upper[i] = eps;
     }
@@ -216,7 +216,7 @@ int64_t hs_individual_work(int levels)
 { return HS_CHUNKS * hs_contour_work(1, 1, HS_STRIDE_MAX) + (int64_t)levels * (HS_HEADS + 2 * HS_STRIDE_MAX); }
 
 /* The least of the ends of the tail bound for counts k. */
-static double tail_of(int levels, const double *k, const double *head)
+static double tail_nats_lower(int levels, const double *k, const double *head)
 {
     double sum[HS_TAILS] = {0};
     int i, j;
@@ -251,7 +251,7 @@ int hs_individual_group(const hs_run *levels, const hs_counts *counts, double ma
         stride = (C.N + 8) / 8 * 8;
         if (stride > HS_STRIDE_MAX) return HS_TOO_MANY_NODES;
         if ((st = hs_individual_table(&C, stride, rest, n_work, head, re, im))) return st;
-        if (tail_of(levels->b, levels->k, head) > T0 || attempt == 4) break;
+        if (tail_nats_lower(levels->b, levels->k, head) > T0 || attempt == 4) break;
         if (attempt == 0) C.y_far = 0; /* moments did not do: Psi alone */
         hs_individual_lengthen(&C, 1.3);
     }

@@ -377,10 +377,10 @@ static double log_two_upper(const hs_bulk *J, double x)
 static double log_layers_upper(const hs_bulk *J, double (*F)(const hs_bulk *, double), double n, double eps,
                                double from, double most)
 {
-    double total = most + hs_bulk_above(J, n, eps), step = (eps - from) / LAYERS;
+    double total = most + hs_bulk_above_upper(J, n, eps), step = (eps - from) / LAYERS;
     int i;
     for (i = 0; i < LAYERS; i++)
-        total = hs_log_add(total, F(J, eps - (from + (i + 1) * step)) + hs_bulk_above(J, n, from + i * step));
+        total = hs_log_add(total, F(J, eps - (from + (i + 1) * step)) + hs_bulk_above_upper(J, n, from + i * step));
     return total + SLACK * (1 + fabs(total));
 }
 
@@ -432,7 +432,8 @@ static int prepare(hs_bulk *J, double l, double theta)
 
 /* What the expansion leaves, relative to e^scale, at the best of a few radii: Taylor's remainder, with `top` at least
  * E|R - mu|^ORDER, and what lies beyond. */
-static double left_over(const hs_bulk *J, double eps, double x, double theta, double scale, const double *h, double top)
+static double left_over_upper(const hs_bulk *J, double eps, double x, double theta, double scale, const double *h,
+                              double top)
 {
     double best = HUGE_VAL, radius = 0, taylor = 0;
     double unused, rel, here = log_payoff(J, x, &unused, &rel);
@@ -443,7 +444,7 @@ static double left_over(const hs_bulk *J, double eps, double x, double theta, do
                all;
         for (j = 0; j < ORDER; j++, power *= rho) sum += fabs(h[j]) * power;
         all = sum * top / power + /* [theory: small.expansion] */
-              exp(each + log_jump_upper(J, x - rho) + hs_bulk_above(J, n, eps - x + rho));
+              exp(each + log_jump_upper(J, x - rho) + hs_bulk_above_upper(J, n, eps - x + rho));
         if (!(all < best)) continue;
         best = all;
         taylor = sum * top / power;
@@ -491,7 +492,7 @@ void hs_jumps_one(const hs_bulk *J, double eps, hs_value *v)
         v->value += (i % 2 ? -1 : 1) * h[i] * m[i];
         v->inner += fabs(h[i]) * err[i] + (i ? coarse * big[i] * (fabs(m[i]) + err[i]) : 0);
     }
-    v->truncation = left_over(J, eps, x, theta, v->log_scale, h, m[ORDER] + err[ORDER]);
+    v->truncation = left_over_upper(J, eps, x, theta, v->log_scale, h, m[ORDER] + err[ORDER]);
     whole = n * T.err + 8 * HS_U * (fabs(n * T.log_b) + theta * (eps + fabs(x)) + fabs(here) + log(J->k)) + rel;
     v->rounding = fabs(v->value) * expm1(whole) + 32 * HS_U * fabs(v->value);
     v->slope = theta * v->value;

@@ -110,7 +110,7 @@ static int smoothed_build(const hs_prawitz *S, int i, const double *tilt, double
     h = hs_grid_choose_h(m, q, a, y_grid, R, h, &strip);
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     width = sqrt(2 * (R + 3)) + 1; /* the ends of the rectangle carry e^{d^2/2} p, d <= 6 */
-    st = hs_grid_build(&O->G, m, q, h, -width - hs_left_reach(m, q, lo), fmax(m, hi * m) + width, work);
+    st = hs_grid_build(&O->G, m, q, h, -width - hs_left_reach_upper(m, q, lo), fmax(m, hi * m) + width, work);
     O->G.strip = strip;
     return st;
 }
@@ -132,7 +132,7 @@ static int build_alias(const hs_prawitz *S, double a, hs_opened *O, double *work
 {
     double m = O->m, q = O->q, nats = 5 + log(S->ktot), width = sqrt(2 * (nats + 3)) + 1;
     double h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, nats), 2 * HS_PI / sqrt(2 * (nats + 2))));
-    return hs_grid_build(&O->G, m, q, h, -width - hs_left_reach(m, q, a), fmax(m, a * m) + width, work);
+    return hs_grid_build(&O->G, m, q, h, -width - hs_left_reach_upper(m, q, a), fmax(m, a * m) + width, work);
 }
 
 /* Adds k times the K of an opened step at exponent a and its error to entry j of the sums for alias tilts. */
@@ -364,7 +364,7 @@ static int open_coarse(const hs_prawitz *S, int j, hs_grid *G, double *log_m, do
     smoothed_step_cgf(S, j, S->t, o);
     *log_m = o[0];
     if (S->run.kind[j] == HS_LAW_LAPLACE) st = hs_laplace_step_grid(G, m, q, &S->rule, work);
-    else st = hs_grid_build(G, m, q, 0.15 / fmax(m, 1), -7 - hs_left_reach(m, q, a), fmax(a * m, 0) + 7, work);
+    else st = hs_grid_build(G, m, q, 0.15 / fmax(m, 1), -7 - hs_left_reach_upper(m, q, a), fmax(a * m, 0) + 7, work);
     if (st) return st;
     hs_grid_weights(G, a, o[0], &c1, &c2);
     return HS_OK;

@@ -198,7 +198,7 @@ class StepMoments:
             x, w = gauss(moments)
             m = middle[:, None] + half[:, None] * x
             x = (m - middle[:, None]) / half[:, None]  # exactly, the half widths being powers of two
-            off = _differences(moments, chebyshev(x), w, MOMENT_ERROR)
+            off = _differences_upper(moments, chebyshev(x), w, MOMENT_ERROR)
             yield Boxes(q, box, middle, half, moments[:, 0], m, w, off)
 
     def rule(self, merged: bool = True) -> Ruled:
@@ -508,7 +508,7 @@ def _points(centre, square):
     return np.clip(x, -1, 1), w
 
 
-def _differences(moments, t, w, error):
+def _differences_upper(moments, t, w, error):
     """Bounds of |sum k T_j(x_i) - sum w t_j|, [boxes, degrees], t = T_j at the points; error: of both."""
     ours = np.einsum("bp,bpj->bj", w, t)
     total = w.sum(axis=1)

@@ -63,11 +63,13 @@ class Span:
         steps to the inverse, as the points were rounded."""
 
         at_ideal = self.weigh @ np.cos(np.outer(theta, np.arange(count))).T
-        self.lebesgue = (1 + 2 / math.pi * math.log(count)) * float(np.abs(at_ideal).sum(axis=0).max()) * (1 + 1e-9)
+        self.lebesgue_upper = (
+            (1 + 2 / math.pi * math.log(count)) * float(np.abs(at_ideal).sum(axis=0).max()) * (1 + 1e-9)
+        )
         """sum_b |lambda_b(x)| is at most this, lambda_b the polynomial with the coefficients `weigh`: interpolated from
         the points before they were rounded [theory: compression.grid]."""
 
-    def moved(self):
+    def moved_upper(self):
         """Bounds, [degrees], of what sum_b lambda_b(x) T_i(x_b) differs from T_i(x) by at every x of the interval, and
         where place(x) is off."""
         each = self.chebyshev.T @ self.weigh
@@ -205,7 +207,7 @@ def _grid(shifts: Span, rates: Span, m, q, k):
     joins = 2.0**-70 + SLAB * 2.0**-76 + ((SLAB + 8) * U) ** 2 + (m.size / SLAB + 8) * UNIT
     total = float(k.sum()) * (1 + 1e-12)
     of_shifts, of_rates = (2 + shifts.error) * degree[: shifts.count], 2 * degree[: rates.count]
-    off = joins + UNIT * (2 + of_shifts[:, None] + of_rates)  # a rate is off as the span's moved() has it
+    off = joins + UNIT * (2 + of_shifts[:, None] + of_rates)  # a rate is off as the span's moved_upper() has it
     return sums, total * off, total
 
 
@@ -223,7 +225,7 @@ def _weights(shifts: Span, rates: Span, sums, off, total: float):
         rounded + np.abs(rates.weigh) @ off.T + 4 * (rates.count + 4) * UNIT * np.abs(rates.weigh) @ np.abs(sums.T)
     )
     missed = (np.abs(per_rate - ours) + rounded) * (1 + 1e-9)
-    both = total * rates.lebesgue + float(np.abs(weights).sum())
+    both = total * rates.lebesgue_upper + float(np.abs(weights).sum())
     return weights, missed.astype(float).sum(axis=0)[None], both * (1 + 1e-9)
 
 
@@ -274,7 +276,7 @@ def _on_a_disc(m, q, k, a: float, nodes: list, fits: list) -> None:
     for rho, most, factor in (found[i] for i in (best, best + 2, best + 4, best + 6) if i < len(found)):
         fits.append((group, top, most, factor, _weight(missed, both, 0.0, rho), 0.0, 0.0, 0.0, NODES))
     for rho, most, least, turn in _rate_ellipses(float(q.min()), top):
-        size = _weight(total * rates.moved()[None], total * (1 + rates.lebesgue), 0.0, rho)
+        size = _weight(total * rates.moved_upper()[None], total * (1 + rates.lebesgue_upper), 0.0, rho)
         fits.append((group + 1, most, high, 1.0, size, 0.0, turn, least, NODES))
     return None
 
@@ -305,7 +307,7 @@ def _by_orders(m, q, k, variance: float, nodes: list, fits: list) -> None:
     weights = masses / (shifts.points**2)[:, None]
     missed = missed + 4 * U * np.abs(masses).sum()
     _append(shifts.points.tolist(), rates.points.tolist(), weights, nodes)
-    everything = (total * (1 + rates.lebesgue) + both) / square * (1 + 1e-9)
+    everything = (total * (1 + rates.lebesgue_upper) + both) / square * (1 + 1e-9)
     group = 2.0 * len(fits) + 2
     for stretch in wide.STRETCHES[best]:
         axis = 2 * float(stretch) - 1
@@ -313,7 +315,7 @@ def _by_orders(m, q, k, variance: float, nodes: list, fits: list) -> None:
         fits.append(
             (group, top, high, reach, _weight(missed, both, 0.0, rho) / reach * (1 + 1e-9), everything, 0, 0, NODES)
         )
-    moved = float(rates.moved().max()) * total / square * (1 + 1e-9)
+    moved = float(rates.moved_upper().max()) * total / square * (1 + 1e-9)
     exact = per_rate if per_rate > 1 else 0  # orders that interpolation carries, of a single rate all
     fits.append((group + 1, top, high, square * (1 + 1e-12), moved, everything, 0.0, exact, NODES))
     return None
@@ -323,7 +325,7 @@ def _tail(m, q, k, a: float, variance: float, squares: float, fits: list):
     """Rows for the tail alone, with their fits, and about which part of the steps' decay they count."""
     parts, most, counts = [], 1.0, None if (k == 1).all() else k.astype(np.int64)
     top = float(m.max())
-    to_octave = next((n for n in CELLS if loss_of_rates(2 ** (1 / n), top) < 0.5 * LOSS_MOST), CELLS[-1])
+    to_octave = next((n for n in CELLS if loss_of_rates_upper(2 ** (1 / n), top) < 0.5 * LOSS_MOST), CELLS[-1])
     size, left = k * q * q * np.expm1(np.minimum(m * m, 50.0)), squares
     for here in sorted(_cells(np.floor(to_octave * np.log2(q))), key=lambda here: -float(size[here].sum())):
         if left > (TAIL_HEAVY + 1) / 2 * variance:
@@ -346,12 +348,12 @@ def _tail(m, q, k, a: float, variance: float, squares: float, fits: list):
         rule, more = wide._on_a_disc(of, part, a, 2.0 * len(fits) + 2, TAIL_NATS)
         rows += rule
         fits += [(*row, 0.0, 0.0, TAIL) for row in more]
-    share = math.exp(-2 * loss_of_rates(most, top)) * (1 - 1e-9)
+    share = math.exp(-2 * loss_of_rates_upper(most, top)) * (1 - 1e-9)
     fits.append((-1.0, float(q.max()), top * (1 + 1e-12), share, 0.0, 0.0, 0.0, 0.0, LOSS))
     return rows, share * min(1.0, (left - squares) / (variance - squares))
 
 
-def loss_of_rates(ratio: float, m: float) -> float:
+def loss_of_rates_upper(ratio: float, m: float) -> float:
     """lambda with f_q(U) >= e^-lambda f_Q(U), the densities of U at rates 1 <= q/Q <= ratio and shifts up to m
     [theory: compression.rates-tail]."""
     if m > 10:  # far beyond use

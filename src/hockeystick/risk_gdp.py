@@ -127,7 +127,7 @@ def mu_gdp(run: Ran, delta: float, *, tol: float = 1e-5, **options: Unpack[Asked
             raise AccuracyError(_vague(run, best, upper, tol))
         parts = []
         for (left, right), point in zip(todo, _ask(ask, np.array(middles), routes) if todo else [], strict=True):
-            middle = point._replace(high=min(point.high, _chord(left, right, point.eps)))
+            middle = point._replace(high=min(point.high, _chord_upper(left, right, point.eps)))
             if point.eps <= end.lower:
                 best = _needed(best, middle)
             parts += [(left, middle), (middle, right)]
@@ -242,7 +242,7 @@ def _above(mu: float, point: _Point) -> bool:
     return _tangent(mu, point.eps, point.eps)[0] >= point.high
 
 
-def _chord(left: _Point, right: _Point, eps: float) -> float:
+def _chord_upper(left: _Point, right: _Point, eps: float) -> float:
     """An upper bound of delta(eps) between two points: where a single answer is wide, its neighbours bound it."""
     share = math.expm1(eps - left.eps) / math.expm1(right.eps - left.eps)  # of the way from left to right, in x
     return (left.high + (right.high - left.high) * share) * UP + 16 * U * abs(left.high - right.high)

@@ -15,7 +15,7 @@ _kept: list[np.ndarray] = []  # list.pop and list.append are atomic
 
 
 def borrow(size: int) -> np.ndarray:
-    """At least `size` doubles of anything."""
+    """Room for at least `size` doubles, which hold anything."""
     try:
         work = _kept.pop()
     except IndexError:

@@ -230,7 +230,7 @@ def _on_a_disc(of: Boxes, here: slice, a: float, group: float, target: float = T
     x, weights = compression.stieltjes(place(shift).astype(float), weight, count)
     shifts = np.sqrt(centre * (1 + tangent * x) / (1 - tangent * x))
     shifts = np.clip(shifts, shift.min(), shift.max())
-    off = misfit(place, (8 + 1 / tangent) * UNIT, (shift, weight), (shifts, weights), 2 * count + 8)
+    off = misfit_upper(place, (8 + 1 / tangent) * UNIT, (shift, weight), (shifts, weights), 2 * count + 8)
     before, total = weight.sum(keepdims=True), weights.sum(keepdims=True)
     narrower = [i for i in (best + 2, best + 4, best + 6) if i < len(found)]
     for rho, most, factor in (found[i] for i in (best, *narrower)):
@@ -267,7 +267,7 @@ def _by_orders(of: Boxes, here: slice, variance: float, group: float):
     weights = masses / shifts**2
     long, longs = shift.astype(np.longdouble), shifts.astype(np.longdouble)
     mine, its = weight.astype(np.longdouble) * long**2, weights.astype(np.longdouble) * longs**2
-    off = misfit(place, 9 * UNIT, (shift, mine), (shifts, its), 2 * count + 8)
+    off = misfit_upper(place, 9 * UNIT, (shift, mine), (shifts, its), 2 * count + 8)
     before, total = (w.astype(float).sum(keepdims=True) * (1 + 1e-9) for w in (mine, its))
     both = float(before[0] + total[0]) / square * (1 + 1e-9)
     for stretch in STRETCHES[best]:
@@ -334,7 +334,7 @@ def _circle():
     return np.cos(t), np.sin(t)
 
 
-def misfit(place, error: float, steps, rule, degrees: int):
+def misfit_upper(place, error: float, steps, rule, degrees: int):
     """Bounds of what the Chebyshev moments of two sides (m, weights) differ by, place(m) being off by `error`
     [theory: compression.moments]."""
     degree = np.arange(degrees)

@@ -177,7 +177,7 @@ static void bounds(void)
     for (j = 0; j < 6; j++) {
         x = between(-3, A.x_end);
         up = log_size(&A, x, 0);
-        if (up > -HUGE_VAL) term("allocation-h", exp(up - A.log_top), exp(bound_at(&A, x) - A.log_top), 1e-12);
+        if (up > -HUGE_VAL) term("allocation-h", exp(up - A.log_top), exp(log_h_at_upper(&A, x) - A.log_top), 1e-12);
     }
     th = between(0, 1);
     cut = log(cos(th));

@@ -16,7 +16,7 @@ typedef struct {
 static double log_weight(double m, double q, double a, double g)
 { return a * sampled_loss(m, q, g) - 0.5 * g * g - 0.91893853320467274178; }
 
-static double left_of(double m, double q, double a) { return -hs_left_reach(m, q, a); }
+static double left_of(double m, double q, double a) { return -hs_left_reach_upper(m, q, a); }
 static double right_of(double m, double a) { return fmax(a * m, m); }
 
 /* log M(a) and phi(y) = M(a +- iy)/M(a). */

@@ -54,7 +54,7 @@ static exact_value exact(int kind, double m, double q, double a, double y)
             }
     } else
         for (h = ldexp(1, -4 - (int)ceil(log2(fmax(m, 1) * (1 + 0.1 * y)))),
-            g = h * floor((-hs_left_reach(m, q, a) - 10) / h);
+            g = h * floor((-hs_left_reach_upper(m, q, a) - 10) / h);
              g < fmax(a * m, m) + 10; g += h) {
             long double v = m * (long double)g - 0.5L * m * m;
             add(&M, s, log1pl(q * expm1l(v)), -0.5L * g * g + logl(h) - 0.91893853320467274178L, a, y, top);

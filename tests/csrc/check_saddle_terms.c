@@ -22,7 +22,7 @@ static long double loss_at(long double m, long double q, long double g)
 /* Of the loss log(1+U) under the weights w(g) (1+U)^a. */
 static exact_moments exact(double m, double q, double a)
 {
-    double lo = -hs_left_reach(m, q, a) - 12, hi = fmax(a * m, m) + 12,
+    double lo = -hs_left_reach_upper(m, q, a) - 12, hi = fmax(a * m, m) + 12,
            h = ldexp(1, m > 1 ? -6 - (int)ceil(log2(m)) : -6);
     double g, top = -HUGE_VAL;
     long double s[3] = {0, 0, 0}, cube = 0, size = 0, block = 0;
@@ -64,7 +64,8 @@ static void moments(int range)
     exact_moments M;
     hs_grid G;
     hs_tilted T;
-    if (hs_grid_build(&G, m, q, hs_grid_mesh(h), -side - hs_left_reach(m, q, a), fmax(a * m, m) + side, work)) return;
+    if (hs_grid_build(&G, m, q, hs_grid_mesh(h), -side - hs_left_reach_upper(m, q, a), fmax(a * m, m) + side, work))
+        return;
     if (hs_step_tilted(&G, a, &T)) return;
     M = exact(m, q, a);
     sd = (double)sqrtl(M.var);
@@ -197,7 +198,7 @@ static void composed(int kinds)
     low = exp(E.log_lower - (T.K - eps * t));
     term("sp-upper", value, exp(E.log_upper - (T.K - eps * t)), 1e-9);
     term("sp-lower", low, value, 1e-9);
-    if (T.d[1] > eps) term("sp-chebyshev", exp(hs_log_chebyshev(t, T.d[1] - eps, T.d[2])), value, 1e-9);
+    if (T.d[1] > eps) term("sp-chebyshev", exp(hs_log_chebyshev_lower(t, T.d[1] - eps, T.d[2])), value, 1e-9);
     term("sp-chernoff", value, exp(hs_payoff(t)), 1e-9);
 }
 
@@ -209,7 +210,7 @@ static void strong(void)
     exact_moments M = exact(m, q, a);
     hs_grid G;
     hs_tilted T;
-    if (hs_grid_build(&G, m, q, hs_grid_mesh(h), -9 - hs_left_reach(m, q, a), fmax(a * m, m) + 9, work) ||
+    if (hs_grid_build(&G, m, q, hs_grid_mesh(h), -9 - hs_left_reach_upper(m, q, a), fmax(a * m, m) + 9, work) ||
         hs_step_tilted(&G, a, &T))
         return;
     term("sp-strong-K", fabs((double)(T.K - M.log_m)), T.K_err, 3e-17 * (1 + fabs(T.K)));

@@ -236,7 +236,8 @@ static void shifted_paths_of_a_plain_step(void)
         hs_two_shift P;
         hs_moments mo;
         hs_grid G;
-        if (hs_grid_build(&G, mm, qq, 0.1 / fmax(1, mm), -10 - hs_left_reach(mm, qq, a), fmax(mm, a * mm) + 10, work))
+        if (hs_grid_build(&G, mm, qq, 0.1 / fmax(1, mm), -10 - hs_left_reach_upper(mm, qq, a), fmax(mm, a * mm) + 10,
+                          work))
             continue;
         hs_grid_moments(&G, a, &mo);
         out = hs_grid_real_upper(mm, a, G.h) + hs_grid_ends_upper(&G, a, mo.log_m);

@@ -16,8 +16,8 @@ static int failures, lines, banded, points;
 
 static double step_log_modulus(double m, double q, double a, double y)
 {
-    double hi = fmax(a * m, m) + 9.5, lo = -9.5 - hs_left_reach(m, q, a), h = fmin(0.05 / fmax(m, 1), 1 / (1 + y * m)),
-           top = -HUGE_VAL;
+    double hi = fmax(a * m, m) + 9.5, lo = -9.5 - hs_left_reach_upper(m, q, a),
+           h = fmin(0.05 / fmax(m, 1), 1 / (1 + y * m)), top = -HUGE_VAL;
     double sum = 0, re = 0, im = 0, g;
     for (g = lo; g < hi; g += 0.1) top = fmax(top, a * log1p(q * expm1(m * g - 0.5 * m * m)) - 0.5 * g * g);
     for (g = lo; g < hi; g += h) {
@@ -73,7 +73,7 @@ static void check_band(double m, double q, double a, double cut, double h, doubl
     double c1, c2, s[5] = {0};
     double var, fourth, at;
     int j, r, i;
-    int n, st = hs_grid_build(&G, m, q, hs_grid_mesh(h), -9 - hs_left_reach(m, q, a), fmax(a * m, m) + 9, work);
+    int n, st = hs_grid_build(&G, m, q, hs_grid_mesh(h), -9 - hs_left_reach_upper(m, q, a), fmax(a * m, m) + 9, work);
     hs_moments mo;
     if (st) return;
     hs_grid_moments(&G, a, &mo);

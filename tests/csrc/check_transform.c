@@ -159,7 +159,7 @@ static void one_step(double m, double q, double a)
     double h = hs_grid_mesh(fmin(hs_grid_real_h(m, a, 40), 0.6)), width = 10.3, c1;
     double c2, y, slope;
     double worst_U = 0, worst_l = 0, out;
-    double left = -width - hs_left_reach(m, q, a), right = fmax(m, a * m) + width;
+    double left = -width - hs_left_reach_upper(m, q, a), right = fmax(m, a * m) + width;
     long double log_m = 0, top = -1e30L, re, im;
     hs_grid G;
     hs_moments mo;

@@ -73,7 +73,7 @@ def answer_individual(args) -> Answer:
         eps, steps, mu_max = _sampled(blocks, repeat, args, route, show)
     if args.out:
         np.save(args.out, eps)
-    worst = _worst(args, steps, mu_max)
+    worst = _worst_upper(args, steps, mu_max)
     shown = zip(QUANTILES, np.quantile(eps, QUANTILES, method="higher"), strict=True)
     answered = {"route": route, "certified": True}
     rows: list[dict[str, Any]] = [
@@ -221,7 +221,7 @@ def _bar(records: int):
     return show
 
 
-def _worst(args, steps: int, mu_max: float) -> float:
+def _worst_upper(args, steps: int, mu_max: float) -> float:
     """eps of a record at the largest mu at every step: what worst-case accounting says. Upper bound."""
     mu = mu_max if args.clip is None else float(_mu(np.array([args.clip]), args)[0])
     if mu == 0:

@@ -180,7 +180,7 @@ def _accumulated(n: int) -> float:
     return 8 * n * LDBL_ULP
 
 
-def rounding_least(plan: Plan) -> float:
+def rounding_lower(plan: Plan) -> float:
     """What `Tail.at` will claim for rounding, relative to D^, at least [theory: grid.fft-least]."""
     t = plan.t
     payoff = (1 + t) * math.exp(t * math.log1p(1 / t)) if t > 0 else 1.0  # 1 over max e^-ts (1 - e^-s)

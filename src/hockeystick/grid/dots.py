@@ -68,7 +68,7 @@ class Laws(NamedTuple):
     t_stray: float = 0.0  # .. and its rate: it falls like e^{-t_stray eps}
     short: float = 0.0  # part by which the lower run's curve is smaller than that of `lower`
 
-    def stray(self, eps: float) -> float:
+    def stray_upper(self, eps: float) -> float:
         """Bound on the error of D at eps of laws that were composed in stages (evolve.py)."""
         x = self.log_stray - self.t_stray * eps
         return math.exp(x) * (1 + 1e-9) if x < 700 else math.inf
@@ -288,7 +288,7 @@ def discretise(
             lost = math.fsum(k * law.lost for law, k in parts)
         grid = _grid(steps, places, dx * 2**count, radius if above else 0.0)
         grids.append(grid)
-        strays.append(_log_stray(grid, t, stray, n_threads) + lost)
+        strays.append(_log_stray_upper(grid, t, stray, n_threads) + lost)
     return Laws(grids[0], grids[1], inf[0], inf[1], log_cut, max(strays), t)
 
 
@@ -298,7 +298,7 @@ def _grid(steps: Steps, at: np.ndarray, dx: float, radius: float) -> Grid:
     return Grid(dx, steps, math.fsum((steps.k * at).tolist()), radius * (1 + 1e-9) + moved, 0.0, 0.0)
 
 
-def _log_stray(grid: Grid, t: float, omega: float, n_threads: int) -> float:
+def _log_stray_upper(grid: Grid, t: float, omega: float, n_threads: int) -> float:
     """The log of the bound on the stray mass of a run at eps = 0, omega being its part of all tilted mass."""
     if omega == 0:
         return -math.inf

@@ -108,7 +108,7 @@ def prepare(m, q, add: bool, total: float, counts, delta: float, eps_error: floa
     radius = grid.radius_upper(dx, *worst, log_eta) + total * (error + 8 * grid.ULP * np.abs(mu).max())
     slack = math.exp(log_eta) + 2 * total * math.exp(log_out) * (1 + 1e-9)
     tilts = np.geomspace(0.05, 200.0, 48)
-    log_mgf = _log_mgf(parts, dx, mu, tilts)
+    log_mgf = _log_mgf_upper(parts, dx, mu, tilts)
     n = _circle(dx, log_mgf, tilts, counts, delta)
     return _transform(parts, dx, n, radius, slack, mu, log_mgf, tilts, counts, n_threads)
 
@@ -119,7 +119,7 @@ def _loss_at(x: float, m: float, q: float) -> float:
     return v if q == 1 else math.log1p(q * math.expm1(v)) if v < 30 else v + math.log(q + (1 - q) * math.exp(-v))
 
 
-def _log_mgf(parts, dx: float, mu, tilts) -> np.ndarray:
+def _log_mgf_upper(parts, dx: float, mu, tilts) -> np.ndarray:
     """Upper bounds of log E e^{t (Y~ + mu)}, [levels, tilts]; rounding as in convolve.py."""
     out = np.empty((len(parts), tilts.size))
     for j, (first, p) in enumerate(parts):

@@ -96,7 +96,7 @@ class Allocation:
         """M(c), to about e^-nats relative."""
         return self.values(c, arb(1), 1, nats)[0].real
 
-    def falloff(self, c: arb, y: arb) -> arb:
+    def falloff_upper(self, c: arb, y: arb) -> arb:
         """At least |M(c + iy')|/M(c) for all y' >= y."""
         return (-((self.m * y) ** 2) / (2 * self.t)).exp().upper()
 

@@ -111,7 +111,7 @@ class Atoms:
     def values(self, c: arb, h: arb, count: int, nats: float) -> list[acb]:
         return exponential_sums(*self._tilted(c), h, count)
 
-    def falloff(self, c: arb, y: arb) -> arb:
+    def falloff_upper(self, c: arb, y: arb) -> arb:
         """At least |M(c + iy')|/M(c) for y' >= y, on a lattice up to y' = pi/gap; losses off a lattice need not fall
         off."""
         if self.gap is None:
@@ -178,9 +178,11 @@ class Mixture:
         found = [[w * v for v in p.values(c, h, count, nats)] for w, p in self.parts]
         return [sum(row, acb(0)) for row in zip(*found, strict=True)]
 
-    def falloff(self, c: arb, y: arb) -> arb:
+    def falloff_upper(self, c: arb, y: arb) -> arb:
         """At least |M(c + iy')|/M(c) for all y' >= y; a lattice part, which comes back, is counted whole."""
-        found = [(w * p.mgf(c, 45.0), arb(1) if p.lattice is not None else p.falloff(c, y)) for w, p in self.parts]
+        found = [
+            (w * p.mgf(c, 45.0), arb(1) if p.lattice is not None else p.falloff_upper(c, y)) for w, p in self.parts
+        ]
         return (sum((m * f for m, f in found), arb(0)) / sum((m for m, _ in found), arb(0))).upper()
 
     def least_gap(self) -> float:

@@ -91,7 +91,7 @@ class Line:
                 return period, s
             period *= 1.1
 
-    def above(self, eps: arb) -> arb:
+    def delta_upper(self, eps: arb) -> arb:
         """At least H(eps), by the inequality of the right aliases at the best exponent."""
         s = arb(self.saddle(about(eps)))
         return self.mgf(s, 30.0) * (-s * eps).exp() * (s / (1 + s)) ** s / (1 + s)
@@ -112,7 +112,7 @@ class Line:
             fall = arb(1)
             for law, k in self.steps:
                 if law.lattice is self.lattice:  # a lattice law among others comes back after its period
-                    fall *= law.falloff(c, edge) ** k
+                    fall *= law.falloff_upper(c, edge) ** k
             own = -floor_log(fall)
             wanted = prefix - (0 if self.lattice is not None else math.log(about(edge))) - goal
             if own >= wanted:

@@ -134,7 +134,7 @@ class Gauss:
             error += w * part[2]
         return weights, losses, error
 
-    def falloff(self, c: arb, y: arb) -> arb:
+    def falloff_upper(self, c: arb, y: arb) -> arb:
         """At least |M(c + iy')|/M(c) for all y' >= y."""
         if self.plain is not None:
             return (-(self.plain**2) * y * y / 2).exp().upper()
@@ -142,7 +142,7 @@ class Gauss:
         for w, a, b in self.branches:
             mass = self._mass(a, b, c)
             total += w * mass
-            gap += w * _gap(a, b, c, y)
+            gap += w * _gap_lower(a, b, c, y)
         return (1 - gap / total).upper()
 
     def _mass(self, a, b, c: arb) -> arb:
@@ -243,8 +243,8 @@ def _trapezoid(a, b, c: arb, lifted: bool, nats: float):
     tilt = about(c)
     strip, log_mass = _plan_strip(a, b, tilt, lifted, nats)
     edge = arb(strip)
-    missed = _on_strip(a, b, c, 2 * edge if lifted else edge, nats)
-    missed += _on_strip(a, b, c, arb(0), nats) if lifted else missed
+    missed = _on_strip_upper(a, b, c, 2 * edge if lifted else edge, nats)
+    missed += _on_strip_upper(a, b, c, arb(0), nats) if lifted else missed
     h = 2 * math.pi * strip / (nats + 1 + max(floor_log(missed) - log_mass, 0.0))
     lost = -c * (edge * _spread(b) / 2).cos().log() if lifted else arb(0)
     low, high = _span(_doubles(a, b), tilt, nats + 6 + about(lost))
@@ -260,7 +260,7 @@ def _trapezoid(a, b, c: arb, lifted: bool, nats: float):
         top, bottom = _log(a, x), _log(b, x)
         losses.append(top - bottom)
         weights.append(scale * ((1 + c) * top - c * bottom - x * x / 2).exp())
-    beyond = _beyond(a, b, c, arb(last) * h, h) + _beyond(*_mirrored(a, b), c, -arb(first) * h, h)
+    beyond = _beyond_upper(a, b, c, arb(last) * h, h) + _beyond_upper(*_mirrored(a, b), c, -arb(first) * h, h)
     if lifted:
         beyond *= (edge * edge / 2 + lost).exp()
     missed /= (2 * arb.pi() * edge / h).exp() - 1
@@ -297,7 +297,7 @@ def _plan_strip(a, b, tilt: float, lifted: bool, nats: float) -> tuple[float, fl
     return best[0], float(total + math.log(dx / math.sqrt(2 * math.pi)))
 
 
-def _on_strip(a, b, c: arb, up: arb, nats: float) -> arb:
+def _on_strip_upper(a, b, c: arb, up: arb, nats: float) -> arb:
     """At least int |f| on the line Im x = +-up at y = 0: cell by cell, in ball arithmetic."""
     spread_a, spread_b = _spread(a), _spread(b)
     if not (up * spread_a < arb.pi() and up * spread_b < arb.pi()):
@@ -313,12 +313,12 @@ def _on_strip(a, b, c: arb, up: arb, nats: float) -> arb:
         whole, point = arb(at, 0.5000001 * d), arb(at)
         top, bottom = _sum(a, point), _sum(b, point)
         slope = abs((1 + c) * _mean(a, point) / top - c * _mean(b, point) / bottom - point)
-        grows = slope * d / 2 + _curved(a, b, c, whole) * arb(d) ** 2 / 8
+        grows = slope * d / 2 + _curved_upper(a, b, c, whole) * arb(d) ** 2 / 8
         if not up.is_zero():
             size_a, size_b = _turned(a, whole, up)[0], _turned(b, whole, up)[0]
             grows += (1 + c) * size_a.upper().min(arb(1)).log() - c * size_b.lower().max(least).log()
         total += (grows.upper() + c * (top / bottom).log()).exp() * d * top * _phi(point)
-    ends = _beyond(a, b, c, arb(high), 0.0) + _beyond(*_mirrored(a, b), c, -arb(low), 0.0)
+    ends = _beyond_upper(a, b, c, arb(high), 0.0) + _beyond_upper(*_mirrored(a, b), c, -arb(low), 0.0)
     return (total + ends * (-c * least.log()).exp()) * (up * up / 2).exp()
 
 
@@ -326,15 +326,15 @@ def _mean(side, x: arb) -> arb:
     return sum((a * s * (s * (x - s / 2)).exp() for a, s in side), arb(0))
 
 
-def _curved(a, b, c: arb, x: arb) -> arb:
+def _curved_upper(a, b, c: arb, x: arb) -> arb:
     """At least |(log f)''| on the ball x; where the cell is short for the spread alone, that bound serves."""
     anywhere = 1 + (1 + c) * _spread(a) ** 2 / 4 + c * _spread(b) ** 2 / 4
     if anywhere * x.rad() * x.rad() < 0.1:
         return anywhere
-    return 1 + (1 + c) * _variance(a, x) + c * _variance(b, x)
+    return 1 + (1 + c) * _variance_upper(a, x) + c * _variance_upper(b, x)
 
 
-def _variance(side, x: arb) -> arb:
+def _variance_upper(side, x: arb) -> arb:
     """At least the variance of the shifts with the weights of the terms of A, or of B, at any place of the ball x."""
     _, first = max((about(a.log() + s * (x - s / 2)), i) for i, (a, s) in enumerate(side))
     base = side[first][1]
@@ -369,7 +369,7 @@ def _span(doubles, tilt: float, nats: float) -> tuple[float, float]:
     return float(x[max(inside[0] - 1, 0)]), float(x[min(inside[-1] + 1, x.size - 1)])
 
 
-def _beyond(a, b, c: arb, edge: arb, h: float) -> arb:
+def _beyond_upper(a, b, c: arb, edge: arb, h: float) -> arb:
     """At least int f over [edge, inf), and at least h times the sum of f at places there at distances h."""
     far = (1 + c) * a[-1][1] - c * b[0][1] + 8
 
@@ -407,7 +407,7 @@ def _turned(side, x: arb, lift: arb) -> tuple[arb, arb]:
     return abs(inner), lift * first + inner.arg()
 
 
-def _gap(a, b, c: arb, y: arb) -> arb:
+def _gap_lower(a, b, c: arb, y: arb) -> arb:
     """At most M(c) - |M(c + iy')| for all y' >= y: the head of the file."""
     tilt, reach = about(c), about(y)
     edges, lifts = _path(a, b, tilt, reach)
@@ -431,7 +431,7 @@ def _gap(a, b, c: arb, y: arb) -> arb:
             - y * angle
             + (1 + slant**2).log() / 2
         )
-        e, curved = e.upper(), _curved(a, b, c, whole)
+        e, curved = e.upper(), _curved_upper(a, b, c, whole)
         point = ((arb(low) + arb(high)) / 2).mid()
         top, bottom = _sum(a, point), _sum(b, point)
         here = d * _phi(point) * top * (c * (top / bottom).log()).exp()

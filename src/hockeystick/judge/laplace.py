@@ -81,7 +81,7 @@ class Laplace:
             out.append(((m * z).exp() * (1 + z) + (-m * (1 + z)).exp() * z) / (1 + 2 * z))
         return out
 
-    def falloff(self, c: arb, y: arb) -> arb:
+    def falloff_upper(self, c: arb, y: arb) -> arb:
         """At least |M(c + iy')|/M(c) for all y' >= y."""
         z = acb(c, y)
         size = (self.m * c).exp() * abs((1 + z) / (1 + 2 * z)) + (-self.m * (1 + c)).exp() / 2
@@ -155,7 +155,7 @@ class _Pieces:
         """Weights and losses of the law tilted by c, and a ball for what they miss of the transform up to c + iy."""
         raise NotImplementedError
 
-    def _far(self, c: arb, y: arb) -> arb:
+    def _far_upper(self, c: arb, y: arb) -> arb:
         """At least |M(c + iy')| for all y' >= y."""
         raise NotImplementedError
 
@@ -167,9 +167,9 @@ class _Pieces:
         weights, losses, error = self._points(c, count * h, nats)
         return [v + acb(error, error) for v in exponential_sums(weights, losses, h, count)]
 
-    def falloff(self, c: arb, y: arb) -> arb:
+    def falloff_upper(self, c: arb, y: arb) -> arb:
         """At least |M(c + iy')|/M(c) for all y' >= y."""
-        return (self._far(c, y) / self.mgf(c, 45.0)).upper().min(arb(1))
+        return (self._far_upper(c, y) / self.mgf(c, 45.0)).upper().min(arb(1))
 
     def least_gap(self) -> float:
         """0: no law with few outcomes is near this one."""
@@ -260,7 +260,7 @@ class SampledLaplace(_Pieces):
             out.append((den * (power * log_w).exp(), sign * log_w))
         return [w for w, _ in out], [x for _, x in out], error
 
-    def _far(self, c: arb, y: arb) -> arb:
+    def _far_upper(self, c: arb, y: arb) -> arb:
         m, power = self.m, self._power(c)
         low, high = self._w(-m), self._w(m)
         masses = low**power / 2 + (-m).exp() * high**power / 2
@@ -324,7 +324,7 @@ class ReplacedLaplace(_Pieces):
         out += [(end * high * (c * top).exp(), top), (end * low * (-c * top).exp(), -top)]
         return [w for w, _ in out], [x for _, x in out], error + missed
 
-    def _far(self, c: arb, y: arb) -> arb:
+    def _far_upper(self, c: arb, y: arb) -> arb:
         m, q = self.m, self.q
         low, high = self._w(-m), self._w(m)
         end, top = (-m).exp() / 2, (high / low).log()

@@ -62,7 +62,7 @@ class Range:
         lines = (acb(c + arb(0.5), n * h) for n in range(count))
         return [(v * self.m).sinh() / (v * scale) for v in lines]
 
-    def falloff(self, c: arb, y: arb) -> arb:
+    def falloff_upper(self, c: arb, y: arb) -> arb:
         """At least |M(c + iy')|/M(c) for all y' >= y."""
         v = c + arb(0.5)
         return (v * (v * self.m).coth() / abs(acb(v, y))).upper().min(arb(1))
@@ -90,8 +90,8 @@ class SampledRange(SampledLaplace):
         scale = 2 / -(-self.m).expm1()
         return [scale * w for w in weights[:-2]], losses[:-2], scale * error
 
-    def _far(self, c: arb, y: arb) -> arb:
+    def _far_upper(self, c: arb, y: arb) -> arb:
         low, high = self._w(-self.m), self._w(self.m)
         power = self._power(c)
         masses = low**power / 2 + (-self.m).exp() * high**power / 2
-        return 2 / -(-self.m).expm1() * (super()._far(c, y) - masses).abs_upper()
+        return 2 / -(-self.m).expm1() * (super()._far_upper(c, y) - masses).abs_upper()

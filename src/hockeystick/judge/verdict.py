@@ -85,7 +85,7 @@ class _Curve:
             return not self.add and -3000 < eps < 3000
         return -3000 < eps < -20
 
-    def above(self, eps) -> arb:
+    def delta_upper(self, eps) -> arb:
         """At least delta(eps), by one evaluation of the transform; 1 where that says nothing."""
         with precision(self.base):
             try:
@@ -93,7 +93,7 @@ class _Curve:
                 if eps == math.inf or not laws:
                     return arb(1)
                 lost = sum((k * getattr(law, "lost", arb(0)) for law, k in laws), arb(0))
-                return (self.floor() + Line(laws, self.deadline).above(arb(eps)) + lost).upper().min(arb(1))
+                return (self.floor() + Line(laws, self.deadline).delta_upper(arb(eps)) + lost).upper().min(arb(1))
             except UndecidedError:
                 return arb(1)
 
@@ -110,7 +110,7 @@ class _Curve:
                             least = least.max(law.delta(arb(eps)).lower())
                 except UndecidedError:
                     pass
-            return between(least, self.above(eps).max(least))
+            return between(least, self.delta_upper(eps).max(least))
 
     def floor(self) -> arb:
         """Pr[L = inf]."""
@@ -215,8 +215,8 @@ class _Failing:
     def at(self, eps, log_goal: float, rough: bool = False) -> arb:
         return self._beside(self.curve.at(eps, log_goal, rough))
 
-    def above(self, eps) -> arb:
-        return self._beside(self.curve.above(eps))
+    def delta_upper(self, eps) -> arb:
+        return self._beside(self.curve.delta_upper(eps))
 
     def roughly(self, eps) -> arb:
         return self._beside(self.curve.roughly(eps))
@@ -341,7 +341,7 @@ def _judge_delta(curves, query: str, at: float, low: float, high: float) -> Verd
         easy_below = _end(low, query) <= (-arb(eps).expm1()).nonnegative_part()
         easy_above = _end(high, query) >= 1
     if easy_below and not easy_above:
-        above = {name: curve.above(eps) for name, curve in curves.items()}
+        above = {name: curve.delta_upper(eps) for name, curve in curves.items()}
         if all(value <= ceiling for value in above.values()):
             evidence = tuple(_evidence(name, at, between(0, value)) for name, value in above.items())
             return Verdict(
@@ -354,7 +354,7 @@ def _judge_delta(curves, query: str, at: float, low: float, high: float) -> Verd
     for _ in range(ROUNDS):
         found: dict = {}
         for name, curve in curves.items():
-            if found and (above := curve.above(eps)) <= next(iter(found.values())).lower():
+            if found and (above := curve.delta_upper(eps)) <= next(iter(found.values())).lower():
                 found[name] = between(0, above)
             else:
                 found[name] = curve.at(eps, goal, rough)
@@ -412,7 +412,7 @@ def _side(curves, at: float, eps: float, goal: float, wide: bool, evidence: list
         found: list[Evidence] = []
         worst, rough = arb(0), wide and times == 0
         for name, curve in curves.items():
-            above = curve.above(exact) if found or rough else target
+            above = curve.delta_upper(exact) if found or rough else target
             value = between(0, above) if above < target else curve.at(exact, goal, rough)
             found.append(_evidence(name, eps, value))
             if value > target:

@@ -317,7 +317,7 @@ def _cells(base: Loss, q: float, a: float, t: float) -> Cumulant:
         high = x * at_lo + chord * (y - lo * x) + np.abs(at_lo - chord * lo) * dx + np.abs(chord) * dy
     low, high = float(np.maximum(low, 0).sum()), float(np.maximum(high, 0).sum())
     with np.errstate(over="ignore"):
-        high += _beyond(base, q, a, t, s[-1], top if scaled else None)
+        high += _beyond_upper(base, q, a, t, s[-1], top if scaled else None)
     slack = 1e-12 + 16 * U * abs(a) * (1 + max(float(np.abs(L).max()) for L in all_L[1:]))
     low, high = low * (1 - slack), high * (1 + slack)
     if not (math.isfinite(low) and math.isfinite(high) and high > 0):
@@ -383,7 +383,7 @@ def _ends(base: Loss, q: float, a: float) -> np.ndarray:
     return np.unique(np.concatenate(s))
 
 
-def _beyond(base: Loss, q: float, a: float, t: float, end: float, top: float | None) -> float:
+def _beyond_upper(base: Loss, q: float, a: float, t: float, end: float, top: float | None) -> float:
     """A bound of E_den[f; loss > end], or of the scaled (1+u)^a."""
     if base.hi <= end:
         return 0.0

@@ -251,7 +251,7 @@ def _normal_gap_upper(T: float, T_up: float) -> float:
 # -- published tail bounds ---------------------------------------------------------------------------------------------
 
 
-def noisy_sgd_tail(m: float, q: float, k: float, eps: float) -> float:
+def noisy_sgd_tail_upper(m: float, q: float, k: float, eps: float) -> float:
     """2 exp(-(eps + k eta)^2/(8 k tau^2)) >= P(sum X > eps), X the subsampled Gaussian loss without the record [WGZ22,
     Thm 1], the smallest over the split point a (0.05 to 8). Kept for comparison: practically empty; use Chernoff's
     bound."""
@@ -276,7 +276,7 @@ def noisy_sgd_tail(m: float, q: float, k: float, eps: float) -> float:
     return best
 
 
-def laplace_tail(m: float, q: float, k: float, mean: float, eps: float) -> float:
+def laplace_tail_upper(m: float, q: float, k: float, mean: float, eps: float) -> float:
     """exp(-2 (eps - k mean)^2/(k r^2)) >= P(sum X > eps), X the subsampled Laplace loss, r its range [WGZ22, Prop.
     4.5]."""
     span = math.log1p(q * math.expm1(m)) - math.log1p(q * math.expm1(-m))

@@ -23,7 +23,7 @@ from ..what.mechanism import Gaussian, Laplace, PoissonSubsampled
 from ..what.ranged import BoundedRange
 from . import lattice, mixed
 from .near import Lines
-from .walls import rest, seen, wall
+from .walls import rest, seen, wall_upper
 
 LOST, SEEN, ROUGHLY = 30.0, 22.0, 7.0
 """Nats of delta above the mass of outcomes that a table leaves out, which adds at most e^-30 of delta then; the least
@@ -412,7 +412,7 @@ def _root(question, found: Finite, add: int, delta: float, least_lost: float = L
         at_zero = point(question, add, 0.0)
         return Root(0.0, 0.0, 0.0, ZERO, "contour") if at_zero and at_zero.at_most(delta) else None
     first, last = answers[0], answers[-1]
-    mid, high = 0.5 * (first.estimate + last.estimate), last.upper if visible else wall(parts, least)
+    mid, high = 0.5 * (first.estimate + last.estimate), last.upper if visible else wall_upper(parts, least)
     left_out = math.exp(math.log(found.lost) + 1e-9) / delta if found.lost else 0.0
     terms = _of_whole(last.terms, min(most / delta, 1.0), left_out, (most - visible) / delta if inexact else 0.0)
     return Root(max(first.lower, 0.0), max(mid, 0.0), max(high, 0.0), terms, "contour")

@@ -101,7 +101,7 @@ class Lines:
         found = ordered(found.within_a_curve(at))
         return found if roots else found.of_delta()
 
-    def far(self, question: Question, add: int, eps: float) -> float:
+    def far_upper(self, question: Question, add: int, eps: float) -> float:
         """Chernoff's bound of log delta(eps), at the tilt that was best when it was last placed."""
         run, key = question.run, (_FAR, add, eps, 0.0)
         if not self._held():
@@ -260,7 +260,7 @@ def largest(question, what: str, at: float) -> Point | Root | None:
     if have_eps and at >= wall:
         directions = [add for add in directions if not add]
     if question.enough is not None and have_eps:
-        upper = max((lines.far(question, add, at) for add in directions), default=math.inf)
+        upper = max((lines.far_upper(question, add, at) for add in directions), default=math.inf)
         if upper <= question.enough:
             return Point(-math.inf, upper, upper, (1.0,), "moments")
         goal = DECIDES

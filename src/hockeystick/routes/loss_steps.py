@@ -128,8 +128,8 @@ _TURN = np.array([-1.0, 1.0, -1.0, 1.0, -1.0])
 
 
 def support(steps: LossSteps, add: int) -> tuple[float, float]:
-    """A lower bound of the essential infimum of the composed loss, and an upper one of its supremum: sums over b steps
-    are off by at most 16u (1 + |value|) b."""
+    """(lower bound of the essential infimum, upper bound of the essential supremum) of the composed loss: sums over b
+    steps are off by at most 16u (1 + |value|) b."""
     low = high = 0.0
     for m, q, k, kind in zip(*(column.tolist() for column in steps), strict=True):
         if kind == LAPLACE:

@@ -230,26 +230,26 @@ def _upper(run, like, values, have_eps: int, adjacency, direction, finish):
     if not run.parts:
         raise DomainError("an empty run has no moments bound; compose one or more steps")
     adds = {"remove": (0,), "add": (1,), "both": (0, 1)}[direction]
-    found = [finish(max(_best(run, adjacency, add, have_eps, value) for add in adds)) for value in values]
+    found = [finish(max(_best_upper(run, adjacency, add, have_eps, value) for add in adds)) for value in values]
     return found[0] if np.ndim(like) == 0 else np.array(found).reshape(np.shape(like))
 
 
 def log_delta_upper_of(run, adjacency: str, add: int, eps: float) -> float:
     """The logarithm of `moments_delta_upper` in one direction."""
-    return _best(run, adjacency, add, 1, eps)
+    return _best_upper(run, adjacency, add, 1, eps)
 
 
 def eps_upper_of(run, adjacency: str, add: int, log_delta: float) -> float:
     """`moments_epsilon_upper` in one direction."""
-    return max(0.0, _best(run, adjacency, add, 0, log_delta))
+    return max(0.0, _best_upper(run, adjacency, add, 0, log_delta))
 
 
-def _best(run, adjacency: str, add: int, have_eps: int, value: float) -> float:
+def _best_upper(run, adjacency: str, add: int, have_eps: int, value: float) -> float:
     """An upper bound of log delta at eps = value, or of eps at log delta = value."""
     steps = gaussian_steps(run, adjacency)
     if steps is not None:
         return _best_order(steps, add, have_eps, value)
-    return _best_order_of(run, adjacency, add, have_eps, value)
+    return _best_order_upper(run, adjacency, add, have_eps, value)
 
 
 def _best_order(steps: GaussianSteps, add: int, have_eps: int, value: float) -> float:
@@ -264,7 +264,7 @@ def _best_order(steps: GaussianSteps, add: int, have_eps: int, value: float) -> 
     return upper
 
 
-def _best_order_of(run, adjacency: str, add: int, have_eps: int, value: float) -> float:
+def _best_order_upper(run, adjacency: str, add: int, have_eps: int, value: float) -> float:
     """The bound for any run: the order is chosen on estimates, the bound at that order is certified. With D the
     probability of an infinite loss, delta <= D + e^{K(t) - eps t} t^t/(1+t)^(1+t), K that of the finite losses."""
     parts = losses(run, adjacency, "add" if add else "remove")

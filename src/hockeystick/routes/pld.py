@@ -20,13 +20,13 @@ from ..answers import Point, Root
 from ..arguments import log_lower, log_upper
 from ..bound import AccuracyError
 from ..grid.cells import MAX_CELLS, ULP
-from ..grid.convolve import Tail, convolve, fit_circle, plan_circle, rounding_least
+from ..grid.convolve import Tail, convolve, fit_circle, plan_circle, rounding_lower
 from ..grid.dots import CELLS, Laws, Plan, aligns, discretise, mesh, plan
 from ..grid.evolve import doublings, stages
 from ..outward import DOWN, UP
 from ..threads import in_order
 from ..what.loss import capped
-from .walls import rest, seen, wall
+from .walls import rest, seen, wall_upper
 
 TERMS = ("mesh", "truncation", "rounding")
 RTOL = 1e-3
@@ -73,7 +73,7 @@ class _Curve(NamedTuple):
             return 1.0
         at = min(at, self.above.y_hi)  # the curve falls
         value, truncated, _, rounding = self.above.at(at)
-        extra = self.laws.stray(at) + self.laws.inf_upper  # [theory: grid.run, grid.tilt]
+        extra = self.laws.stray_upper(at) + self.laws.inf_upper  # [theory: grid.run, grid.tilt]
         delta = (value + truncated + rounding + extra) * UP
         if delta < 1e-300:  # two products a point may have underflowed
             delta += 2 * (self.above.delta.size + 4) * 5e-324
@@ -85,7 +85,7 @@ class _Curve(NamedTuple):
         if at <= self.below.y_hi:
             value, _, wrapped, rounding = self.below.at(at)
             # [theory: grid.run, grid.tilt]
-            finite = max(0.0, value - wrapped - rounding - self.laws.stray(at)) * (1 - self.laws.short)
+            finite = max(0.0, value - wrapped - rounding - self.laws.stray_upper(at)) * (1 - self.laws.short)
         short = math.exp(min(self.laws.log_cut + eps, 0.0)) * UP
         return max(-math.expm1(min(eps, 0.0)), finite + self.laws.inf_lower - short) * DOWN
 
@@ -98,7 +98,7 @@ class _Curve(NamedTuple):
         high, cut, _, above = self.above.at(eps)
         low, _, wrapped, below = self.below.at(eps)
         apart = abs(high + self.laws.inf_upper - low - self.laws.inf_lower)  # a loss above its window counts in either
-        return apart, cut + wrapped, above + below + 2 * self.laws.stray(eps)
+        return apart, cut + wrapped, above + below + 2 * self.laws.stray_upper(eps)
 
     @staticmethod
     def move(grid, tail: Tail, eps: float) -> float:
@@ -122,7 +122,7 @@ def _curve(
     log_tol = log_delta + math.log(SHARE * rtol)
     if not count:  # whether the circle is short enough, and how it rounds, is known before the laws are
         circle = fit_circle(dx, 0.0, made.k, made.table, eps[0] - 4 * dx, log_tol, points)
-        rounding = 2 * rounding_least(circle)
+        rounding = 2 * rounding_lower(circle)
         if rounding > asked and not made.beyond and not any(loss.mass_inf for loss, _ in made.parts):
             raise AccuracyError(f"a convolution of {circle.n} points rounds by {rounding:.2g} of delta")
     laws = discretise(made, dx, t, share, max(1e-300, share * math.exp(log_delta)), count, n_threads, cells)
@@ -271,7 +271,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
     log_delta = math.log(most)
     goal, best = rtol or RTOL, None
     made, guess, t = prepare_root(parts, most, goal, n_threads)
-    end = wall(parts, least)
+    end = wall_upper(parts, least)
     near = end - 0.25 * goal * abs(end)  # as good as the end of the range: no need to see smaller deltas
     if guess > near or (end < math.inf and log_delta < made.log_delta[-1]):
         guess = min(near, float(made.eps[-1]))

@@ -34,7 +34,7 @@ from ..grid.dots import Laws, Plan, windows
 from ..outward import DOWN, UP
 from ..what.loss import Loss, log_finite
 from . import pld
-from .walls import rest, seen, wall
+from .walls import rest, seen, wall_upper
 
 EPS_ERROR = 0.01
 """Default radius, in eps."""
@@ -180,7 +180,7 @@ def root(
         return None
     made, guess, t = pld.prepare(parts, lambda made: pld.at_delta(made, target), DELTA_SHARE)
     eps_error = eps_error if rtol is None else min(eps_error, rtol * max(guess, 1e-9) / 2.5)
-    room, end = min(1.5 / t, 1.0 + abs(guess)) + 2 * eps_error, wall(parts, least)
+    room, end = min(1.5 / t, 1.0 + abs(guess)) + 2 * eps_error, wall_upper(parts, least)
     for _ in range(8):
         lo, hi = max(0.0, guess - room), max(0.0, guess) + room
         laws = _matched(made, eps_error, target)

@@ -24,7 +24,7 @@ from ..grid.dots import discretise, mesh, plan
 from ..outward import DOWN, UP, U, log_of, log_slack, log_sum
 from ..what.law import WELL_KNOWN
 from ..what.loss import Atoms, Loss, log_finite
-from .walls import rest, seen, wall
+from .walls import rest, seen, wall_upper
 
 RTOL = 1e-3
 """What the lattice may add to the width of delta: small against a Berry-Esseen interval."""
@@ -187,7 +187,7 @@ def root(parts: Parts, delta: float, kind: int = 0):
         above = _of_grid(laws.upper).ask(0, _log_rest(delta, laws.inf_upper, -1))
         low = below.lower + laws.lower.shift - _slack(laws.lower, below.lower) if below else -math.inf
         high = above.upper + _reach(laws.upper, above.upper) if above else math.inf
-    high = min(high, wall(parts, least))
+    high = min(high, wall_upper(parts, least))
     if not high < math.inf and visible:
         return None
     low, high = max(0.0, low), max(0.0, high)

@@ -113,7 +113,7 @@ def root(loss: Loss, delta: float) -> Root | None:
     if at_zero.at_most(delta):
         return Root(0.0, 0.0, 0.0, at_zero.terms, "exact")
     least, _ = walls.rest(((loss, 1),), delta)
-    wall = walls.wall(((loss, 1),), least)
+    wall = walls.wall_upper(((loss, 1),), least)
     hi = 1.0 if loss.hi == math.inf else min(loss.hi + loss.ends_error, 701.0)
     while loss.hi == math.inf:
         at = point(loss, hi)

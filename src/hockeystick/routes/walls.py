@@ -42,6 +42,6 @@ def seen(least: float, most: float, delta: float) -> tuple[float, float]:
     return (least if least >= NEAR * delta else 0.0), max(most, NEAR * delta, 5e-324)
 
 
-def wall(parts, least: float) -> float:
+def wall_upper(parts, least: float) -> float:
     """An upper bound of the root where delta - D >= `least`: all finite sums of losses, or infinite."""
     return ends(parts)[1] if least >= 0 else math.inf

@@ -96,7 +96,7 @@ def _tail(x: float) -> float:
     return 0.5 * math.erfc(x / math.sqrt(2))
 
 
-def _log_tail(x: float) -> float:
+def _log_tail_upper(x: float) -> float:
     """log of an upper bound of Pr[g > x], of x within 16u of itself."""
     if x <= 0:
         return 0.0
@@ -104,7 +104,7 @@ def _log_tail(x: float) -> float:
     return math.log(_tail(x) * (1 + 1e-9)) if x < 30 else -0.5 * x * x - math.log(2.5 * x)
 
 
-def _log_tails(x: np.ndarray) -> np.ndarray:
+def _log_tails_upper(x: np.ndarray) -> np.ndarray:
     """Logs of upper bounds of Pr[g > x], of x within 16u of themselves: the density over x, from 1/2 on."""
     y = np.maximum(x * DOWN, 0.5)
     return np.where(x > 0.5, -0.5 * y * y - np.log(2.5 * y), 0.0)
@@ -202,16 +202,16 @@ class _Rule:
         """Relative error of a sum of terms of one sign in LANES parts."""
         return U * (self.g.size / LANES + LANES + 2)
 
-    def peaks(self) -> np.ndarray:
+    def log_peaks_upper(self) -> np.ndarray:
         """log of mX times a bound of the density of d on the cell right of a node."""
         least = np.minimum(np.abs(self.g), np.abs(self.g + self.H)) * (self.g * (self.g + self.H) > 0)
         return -0.5 * least**2 + np.log(self.chi + 1e-300) - self.m * self.g + 0.5 * self.m**2
 
-    def rounding_cut(self, s):
+    def rounding_cut_upper(self, s):
         """Bound of the rounding errors of q0 and s q1."""
         return U * (20 + 6 * (self.b + self.m) ** 2) * (self.q0 + s * (2 * self.q0 + self.q1))
 
-    def log_turned(self, tau: float, q: float) -> float:
+    def log_turned_upper(self, tau: float, q: float) -> float:
         """log of a bound of E (|chi(g - i tau)| - chi(g)) e^{-qX}, by cells [theory: allocation.cut]."""
         x, (left, right, _, least) = tau / self.eta, self.cells
         up = least - q * (right if q < 0 else left)
@@ -225,19 +225,19 @@ class _Rule:
         top = float(up.max())
         return top + math.log(float(self.w @ np.exp(up - top)) + 1e-300)
 
-    def log_rejected(self, shift: float) -> float:
+    def log_rejected_upper(self, shift: float) -> float:
         """log of a bound of Pr[a term is rejected], its normal variable moved by `shift`."""
-        smooth = _log_tail((self.b - shift) / math.sqrt(1 + self.eta**2))
-        return float(np.logaddexp(smooth, _log_tail(self.end - shift) + math.log(2) - 0.5 * LAST**2)) + 1e-6
+        smooth = _log_tail_upper((self.b - shift) / math.sqrt(1 + self.eta**2))
+        return float(np.logaddexp(smooth, _log_tail_upper(self.end - shift) + math.log(2) - 0.5 * LAST**2)) + 1e-6
 
-    def log_inverse(self, q: float) -> float:
+    def log_inverse_upper(self, q: float) -> float:
         """log of an upper bound of E chi e^{-qX}/X by cells."""
         left, _, more, _ = self.cells
         up = more - q * left - (self.m * (self.g - self.H) - 0.5 * self.m**2)
         top = float(up.max())
         return top + math.log(float(self.w @ np.exp(up - top)) + 1e-300)
 
-    def log_end(self, tau: float) -> float:
+    def log_end_upper(self, tau: float) -> float:
         """log of a bound of |n chi| within tau of the last place."""
         x = (self.end - self.b) / self.eta
         return 0.5 * tau * tau * (1 + self.eta**-2) - 0.5 * self.end**2 - 0.5 * x * x - 1.6
@@ -267,7 +267,7 @@ class _Line:
         rhos = np.array([max(r, r * math.cos(m * tau) + self.top * math.sin(m * tau)) for tau in taus])
         edges = np.log(np.exp(np.multiply.outer(rhos, coarse.d)) @ coarse.w) + rhos - r
         for tau, rho, edge in zip(taus, rhos.tolist(), edges.tolist(), strict=True):
-            if coarse.log_end(tau) + rho * coarse.top - r > -want:
+            if coarse.log_end_upper(tau) + rho * coarse.top - r > -want:
                 continue
             total = want + 2 + max(edge, 0.0) + 0.5 * tau * tau * (1 + eta**-2)
             best = max(best, (2 * math.pi * tau / total, tau))
@@ -280,25 +280,25 @@ class _Line:
             return self.known[r]
         h, slope, off, edge = _core.term_grown(R.term, r, self.grown(r, 0.0))
         z, first = h - R.q0 - r * R.q1, slope - R.q1
-        off += self.missed(r, 0.0, edge) + R.rounding_cut(abs(r))
+        off += self.missed_upper(r, 0.0, edge) + R.rounding_cut_upper(abs(r))
         if not (z > -0.9 and off < 0.1 * (1 + z) and math.isfinite(first)):
             self.known[r] = math.inf, math.nan, math.inf
         else:
             self.known[r] = math.log1p(z), first / (1 + z), off / (1 + z - off) + 2 * U * abs(math.log1p(z))
         return self.known[r]
 
-    def left(self, r: float, g: float) -> float:
+    def log_left_upper(self, r: float, g: float) -> float:
         """log of a bound of e^{rd}, summed over nodes left of -g, over e^{-g^2/2}: d >= -1, and d >= mg - m^2/2."""
         m, r = self.m, max(0.0, -r)
         return min(r, r * m * (g + 0.5 * m)) if g > 1 + m + r * m else r
 
-    def beyond(self, r: float, f: float, inverse: float) -> float:
+    def log_beyond_upper(self, r: float, f: float, inverse: float) -> float:
         """log of a bound of E e^{rd - fX} X^-inverse left of the nodes: on as far again twice, and further left."""
         g, m = -float(self.rule.g[0]), self.m
         out = []
         for start, end in ((g, 3 * g), (3 * g, math.inf)):
             low = math.exp(-m * end - 0.5 * m * m) if end < math.inf else 0.0
-            out.append(self.left(r, start) - 0.5 * start * start - f * low + inverse * m * (start + m))
+            out.append(self.log_left_upper(r, start) - 0.5 * start * start - f * low + inverse * m * (start + m))
         return float(np.logaddexp(out[0], out[1]))
 
     def grown(self, r: float, y: float) -> float:
@@ -306,20 +306,20 @@ class _Line:
         turn = self.m * self.rule.tau
         return math.hypot(r, y) if turn > math.atan2(y, r) else max(r, r * math.cos(turn) + y * math.sin(turn))
 
-    def missed(self, r: float, y: float, edge: float | None = None) -> float:
+    def missed_upper(self, r: float, y: float, edge: float | None = None) -> float:
         """What the rule and its ends miss of E chi h2(-sd), s = -r + iy' with |y'| <= y [theory: allocation.cut]. edge:
         the sum of w e^{rho d}."""
         R, rho = self.rule, self.grown(r, y)
         side = 1 + 2 * math.hypot(r, y)
         edge = _core.term_grown(R.term, 0.0, rho)[3] if edge is None else edge
         edge = (edge + R.miss) / max(1 - R.miss, 0.5) * exp(rho - r)
-        left = math.exp(-0.5 * float(R.g[0]) ** 2) * (exp(self.left(r, -float(R.g[0]))) + side)
-        last, top = R.log_end(R.tau), R.top
+        left = math.exp(-0.5 * float(R.g[0]) ** 2) * (exp(self.log_left_upper(r, -float(R.g[0]))) + side)
+        last, top = R.log_end_upper(R.tau), R.top
         right = 2 * R.tau * (math.exp(min(last + rho * top - r, 700)) + side * top * math.exp(last))
         right += 2 * _tail(R.end - self.m) * math.exp(-0.5 * LAST**2) * side
         return R.miss * (edge + right + side) + left + right
 
-    def tail(self, y: float) -> float:
+    def log_tail_upper(self, y: float) -> float:
         """log of a bound of the integral of |C(-r + iy')|^t over y' > y, over C(-r)^t [theory: allocation.line]."""
         R, m, t, r = self.rule, self.m, self.t, self.r
         total, top, least = -math.inf, R.top, self.kappa
@@ -328,10 +328,10 @@ class _Line:
             tau = min(y * m, 1.3 / m, 6.0, most)
             si, co, half = math.sin(m * tau), math.cos(m * tau), 2 * math.sin(0.5 * m * tau) ** 2
             q = y * si - r * co
-            first, last = R.log_end(0.0), R.log_end(tau) - y * si * top
+            first, last = R.log_end_upper(0.0), R.log_end_upper(tau) - y * si * top
             grown = (r if r > 0 else r * co) * top - r
             cut = math.exp(min(max(first, last) + grown, 300.0)) * tau / max(1.0, abs(first - last))
-            more = R.log_turned(tau, q)
+            more = R.log_turned_upper(tau, q)
             if q < 1:
                 log, _, off = self.real(-q)
                 rest = float(np.logaddexp(log + off, more + q))
@@ -340,7 +340,7 @@ class _Line:
                 lost = math.log(R.miss + 1e-300) + R.log_mean(q * math.cos(m * R.tau), by_cells=True)
                 rest = float(np.logaddexp(R.log_mean(q) + 1e-12, np.logaddexp(lost, more)))
                 found = -r + 0.5 * tau * tau + rest
-            edge = self.beyond(r, max(0.0, y * si - max(r, 0.0) * co), 0)
+            edge = self.log_beyond_upper(r, max(0.0, y * si - max(r, 0.0) * co), 0)
             found = float(np.logaddexp(found, 0.5 * tau * tau + edge + max(-r, 0.0) * half))
             least = min(least, float(np.logaddexp(found, math.log(cut + 1e-300))))
             total = float(np.logaddexp(total, math.log(3 * y) + t * (least - self.kappa)))
@@ -348,8 +348,8 @@ class _Line:
             far = y * si - max(r, 0.0) * co
             if far > 1:  # e^{-qX} <= e^{-bX}/(efX), q = b + f
                 back = max(-r, 0.0) * co
-                more = float(np.logaddexp(R.log_inverse(back), R.log_turned(tau, back)))
-                more = float(np.logaddexp(more, self.beyond(r, 0.0, 1) - back))
+                more = float(np.logaddexp(R.log_inverse_upper(back), R.log_turned_upper(tau, back)))
+                more = float(np.logaddexp(more, self.log_beyond_upper(r, 0.0, 1) - back))
                 one = -1 - r + 0.5 * tau * tau - math.log(far) + more
                 one = float(np.logaddexp(one, math.log(cut + 1e-300)))
                 rest = math.log(y) + t * (one - self.kappa) - math.log(t - 1)
@@ -357,15 +357,15 @@ class _Line:
                     return float(np.logaddexp(total, rest)) + 1e-6
         return math.inf
 
-    def peak(self, r: float) -> float:
+    def log_peak_upper(self, r: float) -> float:
         """log of a bound of the density of W, times e^{rW}: that of one term on cells, times C(-r)^(t-1)."""
         R, kappa = self.rule, self.real(r)[0]
         if self._peaks is None:
-            self._peaks = R.peaks()
+            self._peaks = R.log_peaks_upper()
         one = r * R.d + self._peaks
         if r > 0:
             one = np.append(r * R.d[1:], r * (R.top - 1)) + self._peaks
-        far = 0.5 * R.m**2 - R.m * R.g[0] - 0.5 * R.g[0] ** 2 + self.left(r, -R.g[0])  # left of the nodes
+        far = 0.5 * R.m**2 - R.m * R.g[0] - 0.5 * R.g[0] ** 2 + self.log_left_upper(r, -R.g[0])  # left of the nodes
         return max(float(one.max()), far) - math.log(R.m * 2.5) + (self.t - 1) * (kappa + 1e-6 / self.t)
 
     def visit(self, x: np.ndarray, P: float) -> tuple[np.ndarray, np.ndarray]:
@@ -383,7 +383,7 @@ class _Line:
         off += off_real + y * float((R.w * np.abs(R.d * grown) * (R.size + 18 * U + R.summed)).sum())
         off += y * float((R.w * R.moved * np.abs(grown)).sum())
         off += (abs(r) + y) * move
-        off += np.array([self.missed(r, float(y[-1]))]) + R.rounding_cut(abs(r) + y)
+        off += np.array([self.missed_upper(r, float(y[-1]))]) + R.rounding_cut_upper(abs(r) + y)
         log_mod = 0.5 * np.log1p(2 * re + re * re + im * im)
         turn = np.arctan2(im, 1 + re)
         mod = np.exp(t * (log_mod - self.kappa))
@@ -394,7 +394,7 @@ class _Line:
         value = np.cos(angle) @ (weight * mod)
         error = (weight * (err + mod * U * (20 + 2 * len(y) + 4 * t * np.abs(turn)))).sum()
         error = error + 4 * U * np.abs(x) * float((weight * mod * y).sum())
-        tail = math.exp(min(self.tail(float(y[-1])), 50.0)) / math.pi
+        tail = math.exp(min(self.log_tail_upper(float(y[-1])), 50.0)) / math.pi
         return value, error + tail
 
 
@@ -477,21 +477,23 @@ class _Law:
             low, high = _first(r, (mean * self.t > z * self.sd) | ((z > 0) & (var * self.t > 6 * self.sd**2)))
         return low
 
-    def tail(self, at: np.ndarray, above: bool, depth: float, lines: list[_Line]) -> tuple[np.ndarray, np.ndarray]:
+    def log_tails_upper(
+        self, at: np.ndarray, above: bool, depth: float, lines: list[_Line]
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Logs of bounds of Pr[L > at], or Pr[L < at], under P and under Q: Chernoff's for samples without a rejected
         term, at the tilts of `lines` [theory: allocation.cut], and the probability of the others, which is to be
         e^-depth for those far out; that of one large term, or of a small mean [theory: allocation.tail]."""
         m, t, x = self.m, self.t, self.t * np.expm1(at)
         if above:
-            den = _log_tails(at / m + 0.5 * m) + math.log(t)
-            num = np.logaddexp(den, _log_tails(at / m - 0.5 * m))
+            den = _log_tails_upper(at / m + 0.5 * m) + math.log(t)
+            num = np.logaddexp(den, _log_tails_upper(at / m - 0.5 * m))
         else:
-            den = _log_tails((-at / m - 0.5 * m) * math.sqrt(t))
+            den = _log_tails_upper((-at / m - 0.5 * m) * math.sqrt(t))
             num = den + np.minimum(at, 0.0)
         num, den = np.minimum(num, 0.0), np.minimum(den, 0.0)
         jumps = next((self.jumps for line in lines if self.beyond_cut(line)), None) if above else None
         if jumps:
-            for tails, found in zip((num, den), jumps.tail(x), strict=True):
+            for tails, found in zip((num, den), jumps.log_tails_upper(x), strict=True):
                 np.minimum(tails, found, out=tails)
             return num, den
         lines = [line for line in lines if line.r and (line.r > 0) == above]
@@ -499,7 +501,7 @@ class _Law:
             if not math.isfinite(line.kappa):
                 continue
             out = t * (line.kappa + line.off) - line.r * x + 1e-6
-            more, more_x = (line.rule.log_rejected(shift) for shift in (0.0, m))
+            more, more_x = (line.rule.log_rejected_upper(shift) for shift in (0.0, m))
             more += math.log(t)
             den = np.minimum(den, np.logaddexp(out, more))
             out = out + math.log(1.01 * (1 + abs(line.slope)))
@@ -517,14 +519,14 @@ class _Law:
                 self.far[key] = _Line(self.m, self.t, key[0] if above else -key[0], b, self.eta, 1.0)
         return [self.far[key] for key in keys]
 
-    def rejected(self, line: _Line, x: np.ndarray) -> np.ndarray:
+    def log_rejected_upper(self, line: _Line, x: np.ndarray) -> np.ndarray:
         """log of a bound of the density at x of samples with terms g > b - 12 eta that the cut rejects: one, the others
         accepted; or two. One term by cells of the normal variable; others as one density times E e^{qd} of the rest.
         """
         R, cell, t, m = line.rule, 0.25 * self.eta, self.t, self.m
         g = np.arange(R.b - min(12 * self.eta, R.b), R.end + 1.0, cell)
         less = np.where(g + cell < R.end, _normal_cdf((g + cell - R.b) / self.eta), 1.0)
-        mass = np.append(np.log(less + 1e-300) - 0.5 * g * g + math.log(cell), _log_tail(R.end + 1.0))
+        mass = np.append(np.log(less + 1e-300) - 0.5 * g * g + math.log(cell), _log_tail_upper(R.end + 1.0))
         low = np.expm1(m * np.append(g, R.end + 1.0) - 0.5 * m * m)
         high = np.append(np.expm1(m * (g + cell) - 0.5 * m * m), np.inf)
         top = float(mass.max())
@@ -535,7 +537,7 @@ class _Law:
             kappa = line.real(q)[0]
             if not math.isfinite(kappa):
                 continue
-            log = line.peak(q) - kappa - q * (x[:, None] - (high if q > 0 else low)[None, :])
+            log = line.log_peak_upper(q) - kappa - q * (x[:, None] - (high if q > 0 else low)[None, :])
             best = np.minimum(best, log)
             one = best + mass[None, :]
             most = one.max(axis=1)
@@ -548,7 +550,9 @@ class _Law:
         """The density at x of the sum of line.t accepted terms, a bound of its error, both over e to the third."""
         r, sd = line.r, self.sd
         base = line.t * line.kappa
-        others = [(q, line.peak(q) - base) for q in (r - 4 / sd, r - 1 / sd, r + 0.3 / sd, r + 1 / sd, r + 4 / sd)]
+        others = [
+            (q, line.log_peak_upper(q) - base) for q in (r - 4 / sd, r - 1 / sd, r + 0.3 / sd, r + 1 / sd, r + 4 / sd)
+        ]
         for P in (11, 14, 18, 24, 32, 48, 64):
             alias = np.zeros(x.size)
             for side in (1, -1):
@@ -575,7 +579,7 @@ class _Law:
             value, error, base = value * scale + more, error * scale + off + 1e-300, 0 * base
         else:
             part = line.t * 2 * _tail(min(12.0, line.rule.b / self.eta))  # of what `rejected` leaves out
-            error = error + np.exp(self.rejected(line, x) - base) + (value + error) * part
+            error = error + np.exp(self.log_rejected_upper(line, x) - base) + (value + error) * part
         bad = ~(value > 4 * error)
         with np.errstate(invalid="ignore", divide="ignore"):
             log = np.where(bad, 0.0, np.log(np.where(bad, 1.0, value)) + base)
@@ -621,7 +625,7 @@ def points(m: float, t: int, depth: float, eta: float, reach: float, rough: bool
         tried = width
         for span in SPANS:
             at = side * np.linspace(0.0, span * tried + end * eta / a, PLACES)
-            num, den = law.tail(at, side > 0, depth, [*lines.values()])
+            num, den = law.log_tails_upper(at, side > 0, depth, [*lines.values()])
             # E u(L), u what the window leaves out [theory: allocation.tail]
             widths = width * np.exp(math.log(GROWN) * np.arange(math.log(span * tried / width) / math.log(GROWN)))
             u = np.minimum(np.abs(at) - widths[:, None], 0.0) * (a / eta)
@@ -658,7 +662,9 @@ def points(m: float, t: int, depth: float, eta: float, reach: float, rough: bool
     for side, at, centre in ((-1, loss[0] - h, centres[1]), (1, loss[-1] + h, centres[0])):
         far = max(abs(centre - at) * a, 15.0) + 10
         cells = at + side * far / a * np.linspace(0, 1, CELLS) ** (math.log(far / 0.5) / math.log(CELLS - 1))
-        num, den = law.tail(cells - side * 2 * h, side > 0, depth, [*lines.values()])  # [theory: allocation.smooth]
+        num, den = law.log_tails_upper(
+            cells - side * 2 * h, side > 0, depth, [*lines.values()]
+        )  # [theory: allocation.smooth]
         beyond.append(np.array([cells, math.log(2.4) + num, math.log(2.4) + den]))
     window = _normal_cdf((centres[0] - loss) * a / eta) * _normal_cdf((loss - centres[1]) * a / eta)
     log_den = log + loss + math.log(t) + np.log(window) + math.log(h)

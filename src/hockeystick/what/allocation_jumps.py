@@ -22,7 +22,7 @@ import numpy as np
 
 from .. import _core
 from ..outward import U
-from .allocation_density import LAST, _log_tail, _normal_cdf
+from .allocation_density import LAST, _log_tail_upper, _normal_cdf
 
 if TYPE_CHECKING:
     from .allocation_density import _Law, _Line
@@ -44,7 +44,7 @@ class Jumps:
         """line: of t terms; others: of t - 1 at tilt 0, with the same cut."""
         self.law, self.line, self.others = law, line, others
         self.m, self.t, self.b, self.eta, self.sd = law.m, law.t, line.rule.b, line.rule.eta, law.sd
-        self.log_rejected, self.log_moved = (line.rule.log_rejected(shift) for shift in (0.0, law.m))
+        self.log_rejected, self.log_moved = (line.rule.log_rejected_upper(shift) for shift in (0.0, law.m))
         self.peak = self._peak_upper()
         self.mesh, self.missed = self._mesh()
         self.y = self.mesh * np.arange(-math.ceil(LEFT * self.sd / self.mesh), math.ceil(RIGHT * self.sd / self.mesh))
@@ -73,14 +73,14 @@ class Jumps:
         X = np.exp(self.m * g[:-1] - 0.5 * self.m**2) * s
         one = psi[1:] * np.exp(-0.5 * g[:-1] ** 2 - near * X) / -np.expm1(-whole * X)
         left = float(psi[0]) * (1 + math.exp(self.m**2) / (whole * s))  # 1/(1 - e^-z) <= 1 + 1/z; E X^-1 = e^v
-        right = 2 * math.exp(_log_tail(float(g[-1])))
+        right = 2 * math.exp(_log_tail_upper(float(g[-1])))
         cell = float(g[1] - g[0])
         return float(one.sum()) * cell / math.sqrt(2 * math.pi) * (1 + 1e-9) + left + right
 
     def _mesh(self) -> tuple[float, float]:
         """The widest mesh whose aliases are rare enough, and a bound of the error of the integral by it."""
         top, t = self.others.top, self.t
-        far = math.exp(min(self.others.tail(top), 50.0))  # C(0)^(t-1) <= 1
+        far = math.exp(min(self.others.log_tail_upper(top), 50.0))  # C(0)^(t-1) <= 1
         mass = math.exp(self.log_rejected)
         best = (math.inf, MESHES[-1])
         for part in MESHES:
@@ -102,7 +102,7 @@ class Jumps:
     def _peaks(self) -> list[tuple[float, float]]:
         """Tilts q and logs of bounds of e^{qy} p(y)."""
         tilts = [side * q / self.sd for side in (1, -1) for q in (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0)]
-        peaks = [(q, self.others.peak(q)) for q in tilts]
+        peaks = [(q, self.others.log_peak_upper(q)) for q in tilts]
         return [(q, log) for q, log in peaks if log < 300]  # not NaN
 
     def _beyond_upper(self) -> float:
@@ -163,7 +163,7 @@ class Jumps:
         out_x = np.exp(num) + np.exp(one) + np.exp(one_x) + math.exp(any_num) * (math.exp(far_x[0]) + math.exp(any_num))
         return np.minimum(out, 1.0) * (1 + 1e-9), np.minimum(out_x, 1.0) * (1 + 1e-9)
 
-    def tail(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def log_tails_upper(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Logs of bounds of Pr[W > x] under P and under Q: a rejected term makes up for what the others, in a shell,
         leave."""
         den, num = self._accepted_upper(x)
@@ -183,7 +183,9 @@ class Jumps:
         )
         psi = _normal_cdf((g - self.b) / self.eta)
         d = np.expm1(self.m * g - 0.5 * self.m**2)
-        mass = np.append(0.4 * psi[1:] * np.exp(-0.5 * g[:-1] ** 2) * np.diff(g), math.exp(_log_tail(float(g[-1]))))
+        mass = np.append(
+            0.4 * psi[1:] * np.exp(-0.5 * g[:-1] ** 2) * np.diff(g), math.exp(_log_tail_upper(float(g[-1])))
+        )
         starts = FINE * self.sd
         others = self.beyond_upper(starts)[0]
         others[0] = 1.0

@@ -114,7 +114,7 @@ def _drawn(n: int, m: int) -> float:
     return -math.expm1(m * math.log1p(-1 / n))
 
 
-def _chances(n: int, m: int) -> tuple[list[float], float]:
+def _chances_upper(n: int, m: int) -> tuple[list[float], float]:
     """Upper ends of w_1, w_2, .. and of what all further ones add up to."""
     found = []
     with decimal.localcontext(decimal.Context(prec=50, Emin=-(10**9), Emax=10**9)):
@@ -133,7 +133,7 @@ def curve(step: WithReplacement) -> FromCurve:
     from .selection import spread
 
     n, m, base = step.dataset_size, step.batch, step.base
-    chances, rest = _chances(n, m)
+    chances, rest = _chances_upper(n, m)
     eta = _drawn(n, m) * UP
     moved = [gaussian(base.sigma, sensitivity=2 * j * base.sensitivity) for j in range(1, len(chances) + 1)]
 

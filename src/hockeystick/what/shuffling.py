@@ -219,7 +219,7 @@ def _coins(t: int) -> Coins:
     return Coins(middle + 1, np.append(g, 0.0), np.append(tail[1:], [0.0, 0.0]), (6 * g.size + 16) * U)
 
 
-def _excess(eps0: float, t: int, ratio: np.ndarray, eps: np.ndarray) -> np.ndarray:
+def _excess_upper(eps0: float, t: int, ratio: np.ndarray, eps: np.ndarray) -> np.ndarray:
     """An upper bound of the excess over e^eps, eps >= 0, given t zeros and ones and the ratios s/t, times (e + 1)/2 +
     e s/t: rows by ratio. The best m is within 16ut of what is computed, below 1; a term on the wrong side of it is at
     most 32u(e - 1)(1 + x) g(m-1)."""
@@ -275,7 +275,7 @@ def _stars(n: int, p: float, t: int, eps0: float, eps: float) -> Stars:
     return Stars(low, mass, nodes, np.repeat(np.arange(wide.size), wide))
 
 
-def _delta(rate: Rates, n: int, eps: np.ndarray) -> np.ndarray:
+def _delta_upper(rate: Rates, n: int, eps: np.ndarray) -> np.ndarray:
     """Upper bounds of delta at 0 <= eps < eps0 of the pair of one round."""
     total, e = np.zeros(eps.size), math.exp(rate.eps0)
     share = min(rate.star / (1 - rate.coin), 1 - 2.0**-40) * (1 - 2.0**-40) if rate.star else 0.0
@@ -285,7 +285,7 @@ def _delta(rate: Rates, n: int, eps: np.ndarray) -> np.ndarray:
             low, high = max(int(first) + 1 - own, 1), int(last) + 1 - own  # [theory: shuffle.merge]
             if chance > 0 and high:  # without zeros and ones nothing is seen of the report
                 ratio, weight = stars.joined(own, high, e)
-                total += mass * chance * (weight @ _excess(rate.eps0, low, ratio, eps))
+                total += mass * chance * (weight @ _excess_upper(rate.eps0, low, ratio, eps))
     return np.minimum(total * (1 + SLACK) + 8 * LEFT_OUT, 1.0)
 
 
@@ -299,7 +299,7 @@ def _plan(rate: Rates, n: int) -> np.ndarray:
     for z, t in zip(away, 1 + np.maximum(coins.astype(int), 0), strict=True):
         ratio = np.maximum(stars, 0.0) / t
         chance = np.exp(-0.5 * (z * z + away * away)) / (0.5 * (e + 1) + e * ratio)
-        rough += chance @ _excess(rate.eps0, int(t), ratio, eps)
+        rough += chance @ _excess_upper(rate.eps0, int(t), ratio, eps)
     held = rough > RESOLVED
     depth = np.sqrt(-np.log(np.minimum(rough[held], 1 - 1e-9)))
     points = POINTS["stars" if rate.star else "coins"]
@@ -315,9 +315,9 @@ def curve(step: Shuffled) -> FromCurve:
     if rate.eps0 < LEAST:
         return FromCurve((rate.eps0,), (0.0,), True)
     eps = _plan(rate, step.n)
-    delta = _delta(rate, step.n, eps)
+    delta = _delta_upper(rate, step.n, eps)
     while delta[-1] > RESOLVED and eps[-1] < LAST * rate.eps0:
         more = np.geomspace(eps[-1], min(2 * eps[-1], LAST * rate.eps0), POINTS["stars"] // 4)[1:]
-        eps, delta = np.r_[eps, more], np.r_[delta, _delta(rate, step.n, more)]
+        eps, delta = np.r_[eps, more], np.r_[delta, _delta_upper(rate, step.n, more)]
     delta = np.minimum.accumulate(delta)
     return FromCurve((*eps.tolist(), rate.eps0), (*delta.tolist(), 0.0), True)
