@@ -240,7 +240,7 @@ static double two_jumps_upper(const hs_bulk *J, double eps)
 
 /* Upper bound of the log of what runs with a loss above the cut add to delta(eps): one jump in layers, two or more
  * [theory: small.bulk-beyond]. */
-static double beyond_upper(const bulk_line *A, double eps)
+static double log_beyond_cut_upper(const bulk_line *A, double eps)
 {
     const hs_bulk *J = &A->J;
     double one = log_above_upper(J, 0, NULL), total, step = eps / LAYERS, worth;
@@ -260,7 +260,7 @@ static double beyond_upper(const bulk_line *A, double eps)
     return one + SLACK * (1 + fabs(one));
 }
 
-/* Chernoff's tilts for `beyond`, up to c; none for c = 0. */
+/* Chernoff's tilts for `log_beyond_cut_upper`, up to c; none for c = 0. */
 static void lay_tilts(hs_bulk *J, double c)
 {
     int i;
@@ -325,7 +325,7 @@ static int cut_for(bulk_line *A, double eps, double l, double *K)
     int st = hs_bulk_cut(&A->J, l, 0, 0);
     if (st || (st = seek_saddle(A, eps, K))) return st;
     lay_tilts(&A->J, A->c);
-    A->log_beyond = beyond_upper(A, A->eps);
+    A->log_beyond = log_beyond_cut_upper(A, A->eps);
     return HS_OK;
 }
 
@@ -540,7 +540,7 @@ static void bulk_line_at(const void *prepared, double eps, hs_value *v)
         v->upper += unit * (w->value + off);
         v->lower += unit * fmax(0, w->value - off - w->alias_left - w->alias_right);
     }
-    v->alias_right += exp(beyond_upper(A, eps) - v->log_scale) * (1 + SLACK);
+    v->alias_right += exp(log_beyond_cut_upper(A, eps) - v->log_scale) * (1 + SLACK);
     v->upper = (v->upper + v->alias_right) * (1 + 64 * HS_U);
     v->lower *= 1 - 64 * HS_U;
 }
@@ -952,7 +952,7 @@ int hs_bulk_upper(const hs_pair *pair, double k, double eps, double enough, cons
         lay_tilts(&A.J, A.c);
         one = k * (T.log_b + T.err) - A.c * eps + hs_payoff(A.c);
         one += SLACK * (1 + k * fabs(T.log_b) + fabs(A.c * eps));
-        *log_delta = fmin(*log_delta, hs_log_add(one, beyond_upper(&A, eps)));
+        *log_delta = fmin(*log_delta, hs_log_add(one, log_beyond_cut_upper(&A, eps)));
     }
     return *log_delta < HUGE_VAL ? HS_OK : HS_TOO_WIDE;
 }
