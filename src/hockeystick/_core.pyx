@@ -107,6 +107,12 @@ cdef hs_run run_of(m, q, k, int add, const double[:, ::1] fits=None, const int[:
     return run
 
 
+cdef const hs_pair *pair_of(const unsigned char[::1] pair) except NULL:
+    if pair.shape[0] != <Py_ssize_t>sizeof(hs_pair):
+        check(HS_BAD_ARGUMENT, "pair")
+    return <const hs_pair *>&pair[0]
+
+
 cdef hs_rule rule_of(const double[::1] x, const double[::1] w) except *:
     cdef hs_rule rule
     rule.n, rule.x, rule.w = lengths(x.shape[0], w.shape[0], x.shape[0]), &x[0], &w[0]
@@ -159,30 +165,26 @@ def jumps_work():
 def jumps_delta(const unsigned char[::1] pair not None, double k, double eps, const double[::1] node,
                 const double[::1] weight, double[::1] work):
     """Scaled: one certified delta; see hs.h."""
-    cdef hs_rule rule
+    cdef const hs_pair *one = pair_of(pair)
+    cdef hs_rule rule = rule_of(node, weight)
     cdef hs_point p
     cdef int status
     memset(&p, 0, sizeof(p))
-    if pair.shape[0] != <Py_ssize_t>sizeof(hs_pair):
-        check(HS_BAD_ARGUMENT, "jumps")
-    rule.n, rule.x, rule.w = lengths(node.shape[0], weight.shape[0], node.shape[0]), &node[0], &weight[0]
     with nogil:
-        status = hs_jumps_delta(<const hs_pair *>&pair[0], k, eps, &rule, &work[0], work.shape[0], &p)
+        status = hs_jumps_delta(one, k, eps, &rule, &work[0], work.shape[0], &p)
     return scaled(status, &p)
 
 
 def jumps_eps(const unsigned char[::1] pair not None, double k, double log_delta, const double[::1] node,
               const double[::1] weight, double[::1] work):
     """Crossing: one certified eps; see hs.h."""
-    cdef hs_rule rule
+    cdef const hs_pair *one = pair_of(pair)
+    cdef hs_rule rule = rule_of(node, weight)
     cdef hs_crossing at
     cdef int status
     memset(&at, 0, sizeof(at))
-    if pair.shape[0] != <Py_ssize_t>sizeof(hs_pair):
-        check(HS_BAD_ARGUMENT, "jumps")
-    rule.n, rule.x, rule.w = lengths(node.shape[0], weight.shape[0], node.shape[0]), &node[0], &weight[0]
     with nogil:
-        status = hs_jumps_eps(<const hs_pair *>&pair[0], k, log_delta, &rule, &work[0], work.shape[0], &at)
+        status = hs_jumps_eps(one, k, log_delta, &rule, &work[0], work.shape[0], &at)
     return crossing(status, &at)
 
 
@@ -194,60 +196,51 @@ def bulk_line_work():
 def bulk_line_delta(const unsigned char[::1] pair not None, double k, double eps, const double[::1] node,
                     const double[::1] weight, double[::1] work, double known=HUGE_VAL):
     """Scaled: one certified delta; see hs.h."""
-    cdef hs_rule rule
+    cdef const hs_pair *one = pair_of(pair)
+    cdef hs_rule rule = rule_of(node, weight)
     cdef hs_point p
     cdef int status
     memset(&p, 0, sizeof(p))
-    if pair.shape[0] != <Py_ssize_t>sizeof(hs_pair):
-        check(HS_BAD_ARGUMENT, "contour")
-    rule.n, rule.x, rule.w = lengths(node.shape[0], weight.shape[0], node.shape[0]), &node[0], &weight[0]
     with nogil:
-        status = hs_bulk_line_delta(<const hs_pair *>&pair[0], k, eps, known, &rule, &work[0], work.shape[0], &p)
+        status = hs_bulk_line_delta(one, k, eps, known, &rule, &work[0], work.shape[0], &p)
     return scaled(status, &p)
 
 
 def bulk_line_eps(const unsigned char[::1] pair not None, double k, double log_delta, const double[::1] node,
                   const double[::1] weight, double[::1] work, double start=0, double known=HUGE_VAL):
     """Crossing: one certified eps; see hs.h."""
-    cdef hs_rule rule
+    cdef const hs_pair *one = pair_of(pair)
+    cdef hs_rule rule = rule_of(node, weight)
     cdef hs_crossing at
     cdef int status
     memset(&at, 0, sizeof(at))
-    if pair.shape[0] != <Py_ssize_t>sizeof(hs_pair):
-        check(HS_BAD_ARGUMENT, "contour")
-    rule.n, rule.x, rule.w = lengths(node.shape[0], weight.shape[0], node.shape[0]), &node[0], &weight[0]
     with nogil:
-        status = hs_bulk_line_eps(<const hs_pair *>&pair[0], k, log_delta, start, known, &rule, &work[0], work.shape[0],
-                                  &at)
+        status = hs_bulk_line_eps(one, k, log_delta, start, known, &rule, &work[0], work.shape[0], &at)
     return crossing(status, &at)
 
 
 def bulk_upper(const unsigned char[::1] pair not None, double k, double eps, double enough, const double[::1] node,
                const double[::1] weight, double[::1] work):
     """(status, an upper bound of log delta) at eps; see hs.h."""
-    cdef hs_rule rule
+    cdef const hs_pair *one = pair_of(pair)
+    cdef hs_rule rule = rule_of(node, weight)
     cdef double log_delta = 0
     cdef int status
-    if pair.shape[0] != <Py_ssize_t>sizeof(hs_pair):
-        check(HS_BAD_ARGUMENT, "contour")
-    rule.n, rule.x, rule.w = lengths(node.shape[0], weight.shape[0], node.shape[0]), &node[0], &weight[0]
     with nogil:
-        status = hs_bulk_upper(<const hs_pair *>&pair[0], k, eps, enough, &rule, &work[0], work.shape[0], &log_delta)
+        status = hs_bulk_upper(one, k, eps, enough, &rule, &work[0], work.shape[0], &log_delta)
     return status, log_delta
 
 
 def few_delta(const unsigned char[::1] pair, int k, double eps, const double[::1] node, const double[::1] weight,
               double[::1] work):
     """Scaled: one certified delta; see hs.h."""
-    cdef hs_rule rule
+    cdef const hs_pair *one = pair_of(pair)
+    cdef hs_rule rule = rule_of(node, weight)
     cdef hs_point p
     cdef int status
     memset(&p, 0, sizeof(p))
-    if pair.shape[0] != <Py_ssize_t>sizeof(hs_pair):
-        check(HS_BAD_ARGUMENT, "few")
-    rule.n, rule.x, rule.w = lengths(node.shape[0], weight.shape[0], node.shape[0]), &node[0], &weight[0]
     with nogil:
-        status = hs_few_delta(<const hs_pair *>&pair[0], k, eps, &rule, &work[0], work.shape[0], &p)
+        status = hs_few_delta(one, k, eps, &rule, &work[0], work.shape[0], &p)
     return scaled(status, &p)
 
 
@@ -660,11 +653,10 @@ def two_transform(const unsigned char[::1] pair, double z, double y, double targ
     """(log M(z), error, mean, variance, Re phi - 1, Im phi at y, error of phi, bound of |phi| beyond) of an hs_pair."""
     cdef double out[8]
     cdef double[::1] work = np.empty(hs_two_work())
+    cdef const hs_pair *one = pair_of(pair)
     cdef int status
-    if pair.shape[0] != <Py_ssize_t>sizeof(hs_pair):
-        check(HS_BAD_ARGUMENT, "two-sided transform")
     with nogil:
-        status = hs_two_transform(<const hs_pair *>&pair[0], z, y, target, &work[0], work.shape[0], out)
+        status = hs_two_transform(one, z, y, target, &work[0], work.shape[0], out)
     check(status, "two-sided transform")
     return tuple(out[i] for i in range(8))
 
