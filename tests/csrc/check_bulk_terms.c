@@ -4,67 +4,9 @@
  * References: integrals by panels a twentieth wide; the same line as planned, whose own budget is the `floor` of
  * terms.h. What bounds the truncation bounds the sum of moduli beyond the last node, so that sum is its actual error.
  */
-#include "law/bulk.h"
-static int given_cut(hs_bulk *J, double l, double t, double y);
-static int given_cell(hs_bulk *J, const double *from, double end, double t, double y);
-static void given_masses(const hs_bulk *J, const double *x, double *p, double *u, double *den, double *rel);
-#define hs_bulk_line_work own_bulk_line_work
-#define hs_bulk_line_delta own_bulk_line_delta
-#define hs_bulk_line_eps own_bulk_line_eps
-#define hs_bulk_upper own_bulk_upper
-#define hs_bulk_cut given_cut /* with a rule of `few` nodes and panels for small frequencies */
-#define hs_bulk_cell given_cell
-#define hs_nodes_freeze given_freeze
-#define hs_bulk_masses given_masses
-#include "line/sum.h"
-#include "line/bulk_line.c"
-#include "terms.h"
-#undef hs_bulk_cut
-#undef hs_bulk_cell
-#undef hs_nodes_freeze
-#undef hs_bulk_masses
-int hs_bulk_cut(hs_bulk *J, double l, double t, double y);
-int hs_bulk_cell(hs_bulk *J, const double *from, double end, double t, double y);
-void hs_nodes_freeze(hs_nodes *F);
-void hs_bulk_masses(const hs_bulk *J, const double *x, double *p, double *u, double *den, double *rel);
+#include "given_bulk.h"
 
-static double *work, x20[20], w20[20], x_few[20], w_few[20], turned_node, turned_round, turned_mass;
-static int few_nodes;
-
-static void few_of(hs_bulk *J)
-{
-    if (!few_nodes) return;
-    J->per = few_nodes;
-    J->node = x_few;
-    J->weight = w_few;
-}
-
-static int given_cut(hs_bulk *J, double l, double t, double y)
-{
-    few_of(J);
-    return hs_bulk_cut(J, l, t, few_nodes ? 0 : y);
-}
-
-static int given_cell(hs_bulk *J, const double *from, double end, double t, double y)
-{
-    few_of(J);
-    return hs_bulk_cell(J, from, end, t, few_nodes ? 0 : y);
-}
-
-/* Errors of the nodes' logarithms as large as claimed, turned so that all add. */
-void given_freeze(hs_nodes *F)
-{
-    double d = turned_node + turned_round;
-    int64_t n;
-    for (n = 0; d > 0 && n <= F->N; n++) {
-        double y = (double)n * F->dy, turn = F->im[n] - F->eps * y - atan2(y, F->c) - atan2(y, 1 + F->c);
-        F->re[n] += d * cos(turn);
-        F->im[n] -= d * sin(turn);
-        ((double *)F->node)[n] += turned_node;
-        ((double *)F->round)[n] += turned_round;
-    }
-    hs_nodes_freeze(F);
-}
+static double turned_mass;
 
 /* Masses off by as much as claimed, each to the side that makes more of one jump. */
 static void given_masses(const hs_bulk *J, const double *x, double *p, double *u, double *den, double *rel)
@@ -75,6 +17,18 @@ static void given_masses(const hs_bulk *J, const double *x, double *p, double *u
     *den *= 1 - turned_mass;
     *rel += turned_mass;
 }
+
+#define hs_bulk_line_work own_bulk_line_work
+#define hs_bulk_line_delta own_bulk_line_delta
+#define hs_bulk_line_eps own_bulk_line_eps
+#define hs_bulk_upper own_bulk_upper
+#define hs_bulk_masses given_masses
+#include "line/bulk_line.c"
+#include "terms.h"
+#undef hs_bulk_cut
+#undef hs_bulk_cell
+#undef hs_nodes_freeze
+#undef hs_bulk_masses
 
 /* The integral of w e^{E + iyL} L^n over all branches, r from from[r] to end[r]. */
 static void integral(const hs_bulk *J, const double *from, const double *end, double t, double y, int n, double *re,

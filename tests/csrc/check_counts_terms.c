@@ -4,61 +4,12 @@
  * References: the same line as planned, whose own budget is the `floor` of terms.h; binomial coefficients by long
  * double. What bounds the truncation bounds the sum of moduli beyond the last node, so that sum is its actual error.
  */
-#include "law/bulk.h"
-static int given_cut(hs_bulk *J, double l, double t, double y);
-static int given_cell(hs_bulk *J, const double *from, double end, double t, double y);
+#include "given_bulk.h"
 #define hs_counts_work own_counts_work
 #define hs_counts_delta own_counts_delta
 #define hs_counts_eps own_counts_eps
-#define hs_bulk_cut given_cut /* with a rule of `few` nodes and panels for small frequencies */
-#define hs_bulk_cell given_cell
-#define hs_nodes_freeze given_freeze
-#include "line/sum.h"
 #include "line/counts.c"
 #include "terms.h"
-#undef hs_bulk_cut
-#undef hs_bulk_cell
-#undef hs_nodes_freeze
-int hs_bulk_cut(hs_bulk *J, double l, double t, double y);
-int hs_bulk_cell(hs_bulk *J, const double *from, double end, double t, double y);
-void hs_nodes_freeze(hs_nodes *F);
-
-static double *work, x20[20], w20[20], x_few[20], w_few[20], turned_node, turned_round;
-static int few_nodes;
-
-static void few_of(hs_bulk *J)
-{
-    J->per = few_nodes ? few_nodes : 20;
-    J->node = few_nodes ? x_few : x20;
-    J->weight = few_nodes ? w_few : w20;
-}
-
-static int given_cut(hs_bulk *J, double l, double t, double y)
-{
-    few_of(J);
-    return hs_bulk_cut(J, l, t, few_nodes ? 0 : y);
-}
-
-static int given_cell(hs_bulk *J, const double *from, double end, double t, double y)
-{
-    few_of(J);
-    return hs_bulk_cell(J, from, end, t, few_nodes ? 0 : y);
-}
-
-/* Errors of the nodes' logarithms as large as claimed, turned so that all add. */
-void given_freeze(hs_nodes *F)
-{
-    double d = turned_node + turned_round;
-    int64_t n;
-    for (n = 0; d > 0 && n <= F->N; n++) {
-        double y = (double)n * F->dy, turn = F->im[n] - F->eps * y - atan2(y, F->c) - atan2(y, 1 + F->c);
-        F->re[n] += d * cos(turn);
-        F->im[n] -= d * sin(turn);
-        ((double *)F->node)[n] += turned_node;
-        ((double *)F->round)[n] += turned_round;
-    }
-    hs_nodes_freeze(F);
-}
 
 static double own(const hs_value *v) { return v->inner + v->rounding + v->truncation + v->alias_left; }
 static double off(const hs_value *S, const hs_value *F)

@@ -67,6 +67,9 @@ SMALL_SHARE = 8
 HOPELESS = (_core.NO_SADDLE, _core.TOO_WIDE, _core.NO_BRACKET)
 """Statuses of a line that no other goal helps: no saddle, or more lost to rounding than there is."""
 
+POINT, ROOT = (_core.contour_delta, _core.hyperbola_delta), (_core.contour_eps, _core.hyperbola_eps)
+"""A point, and a root, by the line and by the hyperbola."""
+
 LONG_RUN = ((5.0, math.inf), (12.0, 1e6), (math.inf, 1e4))
 """(sensitivity/sigma, compositions) up to which long lines of few steps are tried: beyond, inner grids hardly ever
 fit."""
@@ -84,7 +87,7 @@ MARGIN = margin(RTOL)
 def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, nodes: int = MOST_NODES):
     """A certified point of the curve, or None. Proof: headers of csrc/line/contour.c and csrc/curve/hyperbola.c. nodes:
     at most so many outer ones of a line."""
-    answer = _answer(_core.contour_delta, _core.hyperbola_delta, steps, add, eps, rtol, n_threads, nodes)
+    answer = _answer(POINT, steps, add, eps, rtol, n_threads, nodes)
     return answer and answer.point("contour")
 
 
@@ -110,7 +113,7 @@ def root(
 ):
     """A certified root of delta(eps) = e^log_delta, or None: certified deltas at both ends bracket the target
     [theory: line.root]."""
-    answer = _answer(_core.contour_eps, _core.hyperbola_eps, steps, add, log_delta, rtol, n_threads, nodes)
+    answer = _answer(ROOT, steps, add, log_delta, rtol, n_threads, nodes)
     return answer and answer.root("contour")
 
 
@@ -189,15 +192,15 @@ def shape(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_thre
 
         return answer
 
-    ask = noted("line", _core.contour_delta), noted("hyperbola", _core.hyperbola_delta)
-    answer = _answer(*ask, steps, add, eps, rtol, n_threads, MOST_NODES)
+    ask = noted("line", POINT[0]), noted("hyperbola", POINT[1])
+    answer = _answer(ask, steps, add, eps, rtol, n_threads)
     return next(((name, own.nodes) for name, own in made if own is answer), None)
 
 
 def pair_point(paired: PairedSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1) -> Point | None:
     """A certified point of a run with two-sided pairs, or None. What was dropped is at +inf: it can only raise delta
     [theory: small.dropped]."""
-    answer = _pair_answer(_core.contour_delta, paired, add, eps, rtol, n_threads)
+    answer = _answer(POINT, paired.steps, add, eps, rtol, n_threads, paired=paired)
     if answer is None:
         return None
     found = answer.point("contour")
@@ -211,47 +214,15 @@ def pair_root(paired: PairedSteps, add: int, delta: float, rtol: float = RTOL, n
     if not paired.dropped < 0.5 * delta:
         return None
     log_delta = math.log(delta)
-    answer = _pair_answer(_core.contour_eps, paired, add, log_delta, rtol, n_threads)
+    answer = _answer(ROOT, paired.steps, add, log_delta, rtol, n_threads, paired=paired)
     if answer is None:
         return None
     found = answer.root("contour")
     if not paired.dropped:
         return found
     log_less = log_delta + math.log1p(-paired.dropped / delta) - log_slack(log_delta)
-    less = _pair_answer(_core.contour_eps, paired, add, log_less, rtol, n_threads)
+    less = _answer(ROOT, paired.steps, add, log_less, rtol, n_threads, paired=paired)
     return less and found._replace(upper=max(found.upper, less.upper))
-
-
-def _pair_answer(line, paired: PairedSteps, add: int, at: float, rtol: float, n_threads: int):
-    """The first contour to reach rtol, the likely one first; of long lines the first that answers; else the narrowest
-    or None."""
-    m, q, k = paired.steps
-    branches = paired.branches
-    few = branches.q.size <= HYPERBOLA_STEPS and _curved(branches)
-    hyperbola = _core.hyperbola_delta if line is _core.contour_delta else _core.hyperbola_eps
-    turned = 0 if paired.whole else add  # rows of pairs are turned to the direction
-    size = max(_core.contour_work(m.size, n_threads), _core.hyperbola_work(branches.q.size) if few else 0)
-    work, found = scratch.borrow(size), []
-    try:
-        for straight in _order(branches) if few else ():
-            if straight:
-                answer = line(m, q, k, add, at, rtol, margin(rtol), n_threads, work, SHORT_LINE, pairs=paired.pairs)
-            else:
-                answer = hyperbola(m, q, k, turned, at, math.log(rtol), work, pairs=paired.pairs)
-            if answer.status == _core.OK:
-                return answer
-            if answer.status == _core.LOOSE:
-                found.append(answer)
-        for goal in (rtol, *(x for x in LOOSER if x > rtol)):
-            if found and min(answer.width for answer in found) <= max(goal, ROUGH):
-                break
-            answer = line(m, q, k, add, at, goal, margin(goal), n_threads, work, pairs=paired.pairs)
-            if answer.status <= _core.LOOSE:
-                found.append(answer)
-                break
-        return _narrowest(found)
-    finally:
-        scratch.give_back(work)
 
 
 def long_point(question, add: int, eps: float) -> Point | None:
@@ -272,7 +243,8 @@ def _long_answer(line, question, add: int, at: float):
         return None
     work = scratch.borrow(_core.contour_work(steps.shift.size, question.n_threads))
     try:
-        return _narrowest(_long_lines(line, steps, add, at, question.goal, question.n_threads, work, [], MOST_NODES))
+        goals = _goals(question.goal, steps.shift.size <= HYPERBOLA_STEPS)
+        return _narrowest(_long_lines(line, (*steps, add, at), goals, question.n_threads, work, [], MOST_NODES))
     finally:
         scratch.give_back(work)
 
@@ -281,14 +253,19 @@ def _narrowest(found):
     return min(found, key=lambda answer: answer.width) if found else None
 
 
-def _long_lines(line, steps, add, at, rtol, n_threads, work, found, nodes):
+def _goals(rtol: float, own: bool) -> tuple[float, ...]:
+    """The relative half-widths that long lines aim at, looser and looser: from rtol on, or without it where a line of
+    so many nodes has aimed at it already (not `own`)."""
+    return (*((rtol,) if own else ()), *(x for x in LOOSER if x > rtol))
+
+
+def _long_lines(line, asked, goals, n_threads, work, found, nodes, **pairs):
     """`found` and the lines of at most so many nodes by looser and looser goals, until one is as good as its goal; one
-    line where longer ones are asked later."""
-    goals = (*((rtol,) if steps.shift.size <= HYPERBOLA_STEPS else ()), *(x for x in LOOSER if x > rtol))
+    line where longer ones are asked later. asked: the run, the direction and the place."""
     for goal in goals if nodes == MOST_NODES else goals[:1]:
         if found and min(answer.width for answer in found) <= max(goal, ROUGH):
             break
-        answer = line(*steps, add, at, goal, margin(goal), n_threads, work, nodes)
+        answer = line(*asked, goal, margin(goal), n_threads, work, nodes, **pairs)
         if answer.status <= _core.LOOSE:
             found.append(answer)
         if answer.status in HOPELESS or (answer.status == _core.LOOSE and answer.width <= CLOSE):
@@ -296,39 +273,40 @@ def _long_lines(line, steps, add, at, rtol, n_threads, work, found, nodes):
     return found
 
 
-def _answer(line, hyperbola, steps: GaussianSteps, add: int, at: float, rtol: float, n_threads: int, nodes: int):
+def _answer(ask, steps, add: int, at: float, rtol: float, n_threads: int, nodes: int = MOST_NODES, paired=None):
     """The first contour to reach rtol: hyperbola and short line in the likely order, long lines; else the narrowest or
-    None."""
-    m, q, k = steps
-    few = m.size <= HYPERBOLA_STEPS
-    work = scratch.borrow(max(_core.contour_work(m.size, n_threads), _core.hyperbola_work(m.size) if few else 0))
+    None. Rows of pairs are turned to the direction."""
+    line, hyperbola = ask
+    branches, pairs = (paired.branches, {"pairs": paired.pairs}) if paired else (steps, {})
+    few = branches.shift.size <= HYPERBOLA_STEPS and (not paired or _curved(branches))
+    size = _core.contour_work(steps.shift.size, n_threads)
+    work = scratch.borrow(max(size, _core.hyperbola_work(branches.shift.size)) if few else size)
     try:
-        nats = margin(rtol)
         found: list = []
         hopeless = False
-        for straight in _order(steps):
+        for straight in _order(branches) if few else (True,):
             if straight:
-                answer = line(m, q, k, add, at, rtol, nats, n_threads, work, *((SHORT_LINE,) if few else ()))
+                most = (SHORT_LINE,) if few else ()
+                answer = line(*steps, add, at, rtol, margin(rtol), n_threads, work, *most, **pairs)
                 hopeless = answer.status == _core.NO_SADDLE
-            elif not _curved(steps):
+            elif not _curved(branches):
                 continue
             else:
-                answer = hyperbola(m, q, k, add, at, math.log(rtol), work)
+                turned = 0 if paired and paired.whole else add
+                answer = hyperbola(*steps, turned, at, math.log(rtol), work, **pairs)
             if answer.status == _core.OK:
                 return answer
             if answer.status == _core.LOOSE:
                 found.append(answer)
-        if _long(steps) and not hopeless:
-            _long_lines(line, steps, add, at, rtol, n_threads, work, found, nodes)
+        if not hopeless and (paired or _long(steps)):
+            _long_lines(line, (*steps, add, at), _goals(rtol, few), n_threads, work, found, nodes, **pairs)
         return _narrowest(found)
     finally:
         scratch.give_back(work)
 
 
 def _order(steps: GaussianSteps) -> tuple[bool, ...]:
-    """The contours to try, the likely one first: True for the line, False for the hyperbola."""
-    if steps.shift.size > HYPERBOLA_STEPS:
-        return (True,)
+    """The contours to try of few steps, the likely one first: True for the line, False for the hyperbola."""
     first = _line_first(steps)
     return first, not first
 
