@@ -296,6 +296,15 @@ def test_losses_far_beyond_eps_are_cut(eps, width):  # [theory: grid.cut]
         assert b.upper - b.lower <= 2e-3 * eps or eps == 20.0  # where the curve is flat
 
 
+@pytest.mark.parametrize("sigma, eps", [(0.1, 1.0), (0.05, 1.0), (0.03, 250.0), (0.0027, 1.0)])
+def test_losses_all_far_beyond_eps(sigma, eps):
+    """No loss that planning sees lies below the cut."""
+    for adjacency, mu in (("add_remove", 1 / sigma), ("replace_one", 2 / sigma)):
+        b = hs.delta(hs.gaussian(sigma), eps, adjacency=adjacency, route="pld")
+        assert b.lower <= gaussian_delta(mu, eps) <= b.upper
+        assert b.upper - b.lower < 3e-5
+
+
 @pytest.mark.parametrize("eps", [0.5, 8.0, 60.0, 200.0])
 def test_one_step_with_far_losses(eps):
     """One sampled step, whose curve is known: the jump, of probability q, is a loss of about 100."""

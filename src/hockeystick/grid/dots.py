@@ -136,6 +136,8 @@ def plan(parts: tuple[tuple[Loss, int], ...], p: float, n_threads: int = 1, batc
     batch = batch or batch_of(parts)
     counts, own, parts_of = batch.counts, batch.counts[batch.at], blocks(batch.at.size, BLOCK)
     nodes = [parts[i][0].nodes(p) for i in batch.others.tolist()]
+    if not all(values.size for values, _ in nodes):
+        raise AccuracyError("no loss of a step is seen that the run is planned with")
 
     def table(up, down, t0):
         rows, far = np.zeros((3, up + down + 1)), 1e-100  # t^2 would overflow for smaller losses

@@ -65,7 +65,7 @@ SMALL_SHARE = 8
 """The error of a rule does not show where it is less than this part of the width."""
 
 HOPELESS = (_core.NO_SADDLE, _core.TOO_WIDE, _core.NO_BRACKET)
-"""Statuses of a line that no other goal helps: no saddle, or more lost to rounding than there is."""
+"""Statuses of a line of plain steps that no other goal helps: no saddle, or more lost to rounding than there is."""
 
 POINT, ROOT = (_core.contour_delta, _core.hyperbola_delta), (_core.contour_eps, _core.hyperbola_eps)
 """A point, and a root, by the line and by the hyperbola."""
@@ -268,7 +268,9 @@ def _long_lines(line, asked, goals, n_threads, work, found, nodes, **pairs):
         answer = line(*asked, goal, margin(goal), n_threads, work, nodes, **pairs)
         if answer.status <= _core.LOOSE:
             found.append(answer)
-        if answer.status in HOPELESS or (answer.status == _core.LOOSE and answer.width <= CLOSE):
+        if answer.status == _core.LOOSE and answer.width <= CLOSE:
+            break
+        if answer.status in HOPELESS and not pairs:  # of pairs a shorter line may still hold an end
             break
     return found
 

@@ -177,12 +177,9 @@ def aea_epsilon(
 # -- certified intervals -----------------------------------------------------------------------------------------------
 
 
-def point(
-    steps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, *, order=3, form="one_sequence", limit=0.0
-):
+def point(steps, add: int, eps: float, rtol: float = RTOL, *, order=3, form="one_sequence", limit=0.0):
     """A certified point of the curve, or None. The estimate is the accountant's, moved into the interval; where that is
-    narrow (WIDE), the inversion's own. `limit` is Prawitz' T, 0 to have it chosen. One thread: `n_threads` is accepted
-    for the other routes' sake. Proof: csrc/line/prawitz.c."""
+    narrow (WIDE), the inversion's own. `limit` is Prawitz' T, 0 to have it chosen. Proof: csrc/line/prawitz.c."""
     steps = steps_of(steps)
     edge = _beyond_support(steps, add, eps)
     if edge:
@@ -207,17 +204,7 @@ def point(
     return Point(log_lower, min(max(estimate, log_lower), log_upper), log_upper, terms, "edgeworth")
 
 
-def root(
-    steps,
-    add: int,
-    log_delta: float,
-    rtol: float = RTOL,
-    n_threads: int = 1,
-    *,
-    order=3,
-    form="one_sequence",
-    limit=0.0,
-):
+def root(steps, add: int, log_delta: float, rtol: float = RTOL, *, order=3, form="one_sequence", limit=0.0):
     """A certified root of delta(eps) = e^log_delta, or None: certified deltas lie on both sides. Arguments as in
     `point`."""
     steps = steps_of(steps)

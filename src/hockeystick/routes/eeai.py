@@ -70,7 +70,7 @@ def law_of(steps: LossSteps, add: int) -> Law:
             f"finite-sample constants need sensitivity/noise at most {M_MAX:g}: hs.delta has other routes"
         )
     columns = zip(*(column.tolist() for column in steps), strict=True)
-    rows = np.array([_moments(m, q, k, kind, add) for m, q, k, kind in columns])  # step, value or error, 6
+    rows = np.array([_moments(m, q, kind, add) for m, q, _, kind in columns])  # step, value or error, 6
     v, e, k = rows[:, 0], rows[:, 1], steps.k
     mixed = v[:, 4] * v[:, 1]  # E|d| Var d
     v = np.column_stack((v, mixed))
@@ -100,7 +100,7 @@ def takes(steps: LossSteps) -> bool:
     return not ((steps.kind == NORMAL) & (steps.q < 1) & (steps.shift > M_MAX)).any()
 
 
-def _moments(m: float, q: float, k: float, kind: int, add: int):
+def _moments(m: float, q: float, kind: int, add: int):
     """(mean, E d^2, E d^3, E d^4, E|d|, E|d|^3) of one step's loss Y and bounds of their errors."""
     if kind == NORMAL and q == 1:
         root = math.sqrt(2 / math.pi)

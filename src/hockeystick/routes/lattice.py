@@ -97,14 +97,11 @@ def _rounding(log_mass: np.ndarray, size: float = 0.0) -> np.ndarray:
 
 
 class Lattice(NamedTuple):
-    """A run on one lattice, as csrc/line/mixed.c takes it, and the ends of its losses, known to d_end."""
+    """A run on one lattice, as csrc/line/mixed.c takes it."""
 
     table: np.ndarray
     points: np.ndarray
     lattice: np.ndarray
-    bottom: float
-    top: float
-    d_end: float
 
 
 def compose(steps) -> Lattice | None:
@@ -127,7 +124,7 @@ def compose(steps) -> Lattice | None:
     origin = sum(k * (int(g[0]) + law.offset / unit) for g, (law, k) in zip(grids, steps, strict=True)) / gap
     step, shift = float(unit * gap), float(origin)
     d_step, d_shift = first.d_unit, abs(float(origin - Fraction(shift))) * step
-    rows, columns, bottom, top = [], [], Fraction(0), Fraction(0)
+    rows, columns = [], []
     d_place = d_step + 4 * U  # relative, of a place that is a multiple of the step
     for (law, k), grid, ratio in zip(steps, grids, ratios, strict=True):
         loss = float(unit) * grid + float(law.offset)
@@ -136,13 +133,9 @@ def compose(steps) -> Lattice | None:
         error = law.d_loss + (np.abs(loss) + abs(float(law.offset))) * (d_place + mismatch)
         columns.append([(grid - grid[0]) // gap, loss, law.log_mass, error, law.d_log_mass])
         rows.append([_core.LOG_CONCAVE if law.log_concave else _core.POINTS, k, 0, 0, 0, grid.size, 0])
-        bottom, top = (end + k * (unit * int(grid[i]) + law.offset) for end, i in ((bottom, 0), (top, -1)))
-    infinite = any(law.log_concave for law, _ in steps)
-    ends = (-math.inf, math.inf) if infinite else (float(bottom), float(top))
-    d_end = 0.0 if infinite else d_place * max(map(abs, ends)) + d_shift
     points = np.concatenate([np.array(c, dtype=float) for c in columns], axis=1)
     lattice = np.array([step, float(unit * gap - Fraction(step)), d_step, shift, d_shift])
-    return Lattice(np.array(rows, dtype=float), points, lattice, *ends, d_end)
+    return Lattice(np.array(rows, dtype=float), points, lattice)
 
 
 def _ratio(unit: Fraction, base: Fraction) -> Fraction | None:

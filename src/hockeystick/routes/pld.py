@@ -340,9 +340,10 @@ def prepare(parts, locate, goal: float, n_threads: int = 1):
 def prepare_at(parts, eps: float, goal: float, n_threads: int = 1):
     """The same for delta at eps and below. Where losses reach far beyond, they are cut at eps + ROOM."""
     made, log_delta, t = prepare(parts, lambda made: at_eps(made, eps), goal, n_threads)
-    if made.far < 2 * (eps + ROOM) or eps + ROOM <= 0:
-        return made, log_delta, t
-    return _cut(parts, eps + ROOM, lambda made, _: at_eps(made, eps), goal, n_threads)
+    found = None
+    if made.far >= 2 * (eps + ROOM) > 0:
+        found = _cut(parts, eps + ROOM, lambda made, _: at_eps(made, eps), goal, n_threads)
+    return found or (made, log_delta, t)
 
 
 def prepare_root(parts, delta: float, goal: float, n_threads: int = 1):
@@ -359,14 +360,17 @@ def prepare_root(parts, delta: float, goal: float, n_threads: int = 1):
 
 def _cut(parts, cap: float, locate, goal: float, n_threads: int, delta: float = math.inf):
     """What `prepare` finds for losses that are cut at `cap`; None where what is above the cap is next to `delta` or
-    more."""
+    more, or all of a step."""
     cut = tuple((capped(loss, cap), k) for loss, k in parts)
     above = ((min(loss.tails(np.array([cap])).y_above.item(), 1 - ULP), k) for loss, k in cut if loss.cut == cap)
     beyond = -math.expm1(math.fsum(k * math.log1p(-p) for p, k in above))
     rest = delta - beyond
     if rest < 1e-3 * min(delta, 1.0):
         return None
-    made, value, t = prepare(cut, lambda made: locate(made._replace(beyond=beyond), rest), goal, n_threads)
+    try:
+        made, value, t = prepare(cut, lambda made: locate(made._replace(beyond=beyond), rest), goal, n_threads)
+    except AccuracyError:  # no node of a step lies below the cap
+        return None
     return made._replace(beyond=beyond), value, t
 
 

@@ -327,7 +327,7 @@ def _edgeworth_point(question, add: int, eps: float):
     route = edgeworth()
     if found := route.ruled_point(question, add, eps):
         return found
-    return route.point(route.steps_of(question.run, question.adjacency), add, eps, question.goal, question.n_threads)
+    return route.point(route.steps_of(question.run, question.adjacency), add, eps, question.goal)
 
 
 def _edgeworth_root(question, add: int, delta: float):
@@ -335,7 +335,7 @@ def _edgeworth_root(question, add: int, delta: float):
     if found := route.ruled_root(question, add, math.log(delta)):
         return found
     steps = route.steps_of(question.run, question.adjacency)
-    return route.root(steps, add, math.log(delta), question.goal, question.n_threads)
+    return route.root(steps, add, math.log(delta), question.goal)
 
 
 def edgeworth():
