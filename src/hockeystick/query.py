@@ -23,6 +23,7 @@ from .routes.kept import largest as largest_kept
 from .routes.question import Question
 from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS
 from .threads import in_order, threads
+from .what.allocation import observers
 from .what.mechanism import as_run, real
 from .what.pair import ADJACENCIES, DIRECTIONS, mirrored, paired_steps
 
@@ -433,6 +434,8 @@ class _Settings(Question):
                 goal = NO_LONGER
             if found and (found.width <= goal or found.upper == math.inf):  # a jump to infinity: no route knows more
                 break
+        if self.rtol is None and self.route == "auto" and not (found and found.width <= GOOD_ENOUGH):
+            found = self._seen(what, add, at, found)
         if found is None and what == "point" and at > EPS_FAR and self.rtol is None:
             far = self._try(what, add, EPS_FAR)
             return far._replace(lower=-math.inf, estimate=-math.inf)  # delta does not increase
@@ -441,6 +444,25 @@ class _Settings(Question):
         if found is None or (self.rtol is not None and not found.width <= self.rtol):
             asked = f"delta at eps={at!r}" if what == "point" else f"eps at delta={at!r}"
             raise AccuracyError(self._refusal(asked, found and found.width))
+        return found
+
+    def _seen(self, what: str, add: int, at: float, found):
+        """`found`, of a run with random allocation also between what observers of parts of its outputs see and the
+        moments accountant [theory: allocation.seen, allocation.moment-ends]."""
+        runs = observers(self.run)
+        if not runs:
+            return found
+        above = bounds.root_below(self, add, at) if what == "root" else bounds.far_below(self, add, at, 0.0)
+        found = meet(found, above, self.run)
+        for run in runs:
+            route = "auto" if run.steps == 1 else "contour"
+            own = _Settings(run, self.adjacency, "add" if add else "remove", route, None, self.n_threads)
+            try:
+                least = own.point(at) if what == "point" else own.root(at)
+            except AccuracyError:
+                continue
+            if found:
+                found = meet(found, least._replace(upper=found.upper, route=found.route, terms=found.terms), self.run)
         return found
 
     def _refusal(self, what: str, width) -> str:

@@ -30,7 +30,7 @@ from .. import _core, scratch
 from ..bound import AccuracyError
 from ..outward import U
 from ..what import sampling
-from ..what.allocation import RandomAllocation
+from ..what.allocation import RandomAllocation, log_moment_ends
 from ..what.discrete import DiscreteGaussian, shifted
 from ..what.given import GaussianMixture, PublicMixture
 from ..what.loss import Loss, reversed_loss
@@ -93,7 +93,7 @@ def step_cumulant(step, adjacency: str, add: bool, t: float) -> Cumulant:
         moves = 2 if adjacency == "replace_one" else 1
         return _laplace(mixed.LaplaceStep(moves * base.sensitivity / base.scale, q, int(add), 1), t)
     if isinstance(step, RandomAllocation):
-        return _of_line(mixed.AllocationStep(step.shift, step.steps, int(add), 1), 1, t)
+        return _allocation(step, add, t)
     if isinstance(base, BoundedRange):
         return _laplace(mixed.RangeStep(base.eps0, q, int(add), 1), t)
     if isinstance(base, DiscreteGaussian):
@@ -149,6 +149,16 @@ def _two_sided(pair, add: bool, t: float) -> Cumulant:
 
 def _laplace(step: mixed.LaplaceStep | mixed.RangeStep, t: float) -> Cumulant:
     return _of_line(step, 1 if step.q == 1 else min(PANELS, max(1, mixed.PANELS_MAX // math.ceil(step.m))), t)
+
+
+def _allocation(step: RandomAllocation, add: bool, t: float) -> Cumulant:
+    low, high = log_moment_ends(step.shift, step.steps, -1 - t if add else t)
+    try:
+        found = _of_line(mixed.AllocationStep(step.shift, step.steps, int(add), 1), 1, t)
+    except AccuracyError:
+        return Cumulant(low, 0.5 * (low + high), high)
+    low, high = max(found.low, low), min(found.high, high)
+    return Cumulant(low, min(max(found.mid, low), high), high, found.quadrature)
 
 
 def _of_line(step, panels: int, t: float) -> Cumulant:

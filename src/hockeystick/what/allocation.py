@@ -18,11 +18,11 @@ import numpy as np
 
 from .. import _core
 from ..bound import AccuracyError, DomainError
-from ..outward import UP, U
+from ..outward import UP, U, log_sum
 from ..scratch import lend_tables
 from .given import FromPmf, from_pmf
 from .loss import Loss, Tails, nodes_of_tails
-from .mechanism import Gaussian, Mechanism, count
+from .mechanism import Gaussian, Mechanism, Run, compose, count
 
 STEPS_MAX = 10**7
 SHIFT_MAX = 5.0
@@ -42,6 +42,11 @@ class RandomAllocation(Mechanism):
     def shift(self) -> float:
         """m = sensitivity/sigma sqrt(epochs), within 3u."""
         return self.base.sensitivity / self.base.sigma * math.sqrt(self.epochs)
+
+    def below(self) -> tuple[Mechanism, Mechanism]:
+        """What observers of a part of the outputs see: of one epoch of less noise where a record keeps its step."""
+        noise = self.base.sigma if self.epochs == 1 else self.base.sigma / math.sqrt(self.epochs) * UP
+        return observed(Gaussian(noise, self.base.sensitivity), self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +69,7 @@ class AllocationOfSeveral(Mechanism):
     def below(self) -> tuple[Mechanism, Mechanism]:
         """What an observer of the sum of all outputs sees, and one of cells of their maximum
         [theory: allocation.seen]."""
-        far = math.sqrt(self.steps) * self.base.sigma / self.participations * (1 + 8 * U)
-        return Gaussian(far, self.base.sensitivity), _maximum_seen(self)
+        return observed(self.base, self.steps, self.participations)
 
 
 def _log_normal_cdf(x: float) -> float:
@@ -73,12 +77,19 @@ def _log_normal_cdf(x: float) -> float:
     return math.log1p(-half) if x > 0 else math.log(half)
 
 
-def _maximum_seen(step: AllocationOfSeveral) -> FromPmf:
+def observed(base: Gaussian, steps: int, participations: int = 1) -> tuple[Mechanism, Mechanism]:
+    """What an observer of the sum of an epoch's outputs sees, and one of cells of their maximum
+    [theory: allocation.seen]."""
+    far = math.sqrt(steps) * base.sigma / participations * (1 + 8 * U)
+    return Gaussian(far, base.sensitivity), _maximum_seen(base.sensitivity / base.sigma, participations, steps)
+
+
+def _maximum_seen(m: float, k: int, t: int) -> FromPmf:
     """Pr[max <= C] is Phi(C)^t without the record, Phi(C-m)^k Phi(C)^(t-k) with it. A cell of log-distribution more
     than STILL below 0 joins the first, so that masses are within CELL of themselves: logarithms are within 16u of
-    themselves, differences of two of them at least 1e-3 or cells of their own sign apart. They are moved towards a
-    cell of mass APART where both laws agree, by more than that."""
-    m, k, t = step.base.sensitivity / step.base.sigma, step.participations, step.steps
+    themselves, differences of two of them at least 1e-3 or cells of their own sign apart. They are moved by more than
+    that towards a cell of mass APART where both laws agree, which takes those that are NEAR agreeing as well: what is
+    moved leaves it at most that far off, 8 CELL + 7 CELL < NEAR APART [theory: allocation.seen]."""
     logs = []
     for i in range(-80, 400):
         free, own = _log_normal_cdf(0.1 * i), _log_normal_cdf(0.1 * i - m)
@@ -91,13 +102,27 @@ def _maximum_seen(step: AllocationOfSeveral) -> FromPmf:
     cells.append(tuple(-math.expm1(x) for x in logs[-1]))
     num, den = [], []
     for p, q in cells:
+        if abs(p - q) <= NEAR * q:
+            continue
         side = 2 * CELL * ((p > q) - (p < q))
         num.append(p * (1 - side) * (1 - APART))
         den.append(q * (1 + side) * (1 - APART))
     return from_pmf([*num, 1 - math.fsum(num)], [*den, 1 - math.fsum(den)])
 
 
-STILL, CELL, APART = 30.0, 1e-9, 1e-7
+STILL, CELL, APART, NEAR = 30.0, 1e-9, 1e-5, 2e-3
+
+
+def observers(run: Run) -> tuple[Run, ...]:
+    """The run as observers of parts of the outputs of its epochs see it; none where no record is allocated."""
+    found = run._cache.get("observers")
+    if found is None:
+        seen = [step.below() if isinstance(step, RandomAllocation) else (step, step) for step, _ in run.parts]
+        counts = [k for _, k in run.parts]
+        both = (compose(*zip(side, counts, strict=True)) for side in zip(*seen, strict=True))
+        held = any(isinstance(step, RandomAllocation) for step, _ in run.parts)
+        found = run._cache["observers"] = tuple(both) if held else ()
+    return found
 
 
 def _allocation(mechanism: object, name: str, steps: int, epochs: int) -> RandomAllocation:
@@ -164,8 +189,8 @@ def random_allocation(mechanism: Mechanism, steps: int, *, participations: int =
 
     Answers are narrow where sigma is at least 1.5 times the sensitivity (from 1e5 steps on: the sensitivity), or
     sqrt(t) sigma/sensitivity at most about 40 (ADD alone: 4,000). With less noise and more steps REMOVE needs more
-    moments of S than are computed: the tails of an epoch may still give a wide answer, else the upper end of eps is
-    that of the moments accountant alone, and `delta` raises an `AccuracyError`.
+    moments of S than are computed, as do most deltas below 1e-50: the tails of an epoch may still give a wide answer,
+    else it lies between what shows in sums or maxima of the outputs and the moments accountant, route "moments".
 
     References
     ----------
@@ -232,6 +257,39 @@ def balls_and_bins(mechanism: Mechanism, bins: int, *, epochs: int) -> Mechanism
     return Gaussian(found.base.sigma, found.base.sensitivity * math.sqrt(epochs))
 
 
+def log_moment_ends(m: float, t: int, p: float) -> tuple[float, float]:
+    """Lower and upper end of log F(p) for p > 0, of log F(p) for p < -1, in closed form
+    [theory: allocation.moment-ends]; what is lost by rounding is far below ROUGH of the parts."""
+    v = m * m
+    size = abs(p * (1 + p)) * v
+    low = max(0.5 * size / t, 0.5 * size - p * math.log(t) if p > 0 else 0.0)
+    high = 0.5 * size
+    if p < -1:
+        high = min(high, 0.5 * (1 + p) * v * ((1 + p) / t - 1))
+    elif p <= ORDERS:
+        high = min(high, _log_moment_upper(v, t, p))
+    off = ROUGH * (1 + size + abs(p) * math.log(t))
+    return max(low - off, 0.0), high + off
+
+
+ORDERS, ROUGH = 400, 1e-11
+
+
+def _log_moment_upper(v: float, t: int, p: float) -> float:
+    """log of an upper bound of F(p): Minkowski's inequality takes p > 1 to p - 1 and a term less."""
+    first = p - math.ceil(p) + 1  # in (0, 1]
+    whole, n = 0.0, t - math.ceil(p) + 1
+    for j in range(math.ceil(p)):
+        at, terms = first + j, n + j
+        if terms < 1:
+            continue
+        part = (at if at <= 1 else 1.0) * 0.5 * (1 + at) * v
+        power, over = (at, 1.0) if at <= 1 else (1.0, at)
+        rest = power * math.log(terms - 1) + whole / over if terms > 1 else -math.inf
+        whole = over * (log_sum(part, rest) - power * math.log(terms))
+    return whole
+
+
 # Tails
 
 DEPTH = 42.0
@@ -280,7 +338,9 @@ def allocation_loss(m: float, t: int) -> Loss:
 
     def exponent(z):
         found = _line(m, t, -z, NO_NODES)
-        return math.nan if found is None else found[0]
+        if found is None or not found[1] < 0.1:
+            return 0.5 * sum(log_moment_ends(m, t, z)) if z > 0 or z < -1 else math.nan
+        return found[0]
 
     near = min(1.0, 0.5 * math.sqrt(math.expm1(m * m) / t) * UP)  # [theory: allocation.distance]
     return Loss(
