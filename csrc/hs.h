@@ -120,14 +120,13 @@ typedef struct {
 /* version.c */
 int hs_status_last(void); /* the largest status code, for the test that walks them all */
 
-/* jumps.c: certified delta(eps) and eps(delta) of k >= 2 runs of one pair, as in bulk_line.c below, where one rare
- * large loss makes nearly all of delta. `rule` has 20 nodes; `work` holds HS_BULK_WORK doubles. The terms of a point
- * are what more jumps add to the upper end (aliasing), truncation, quadrature (inner) and rounding. */
-#define HS_JUMPS_NODES 16000
-#define HS_BULK_WORK (8 * HS_JUMPS_NODES + HS_JUMPS_NODES / 10)
-int hs_jumps_delta(const hs_pair *pair, double k, double eps, const hs_rule *rule, double *work, int64_t n_work,
-                   hs_point *out);
-int hs_jumps_eps(const hs_pair *pair, double k, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
+/* jumps.c: certified delta(eps) and eps(delta) of a run of at most HS_JUMPS_STEPS distinct steps with q < 0.9, where
+ * one rare large loss makes nearly all of delta. `rule` has 20 nodes. The terms of a point are what more jumps add to
+ * the upper end (aliasing), truncation, quadrature (inner) and rounding. */
+enum { HS_JUMPS_STEPS = 16 };
+int64_t hs_jumps_work(int steps);
+int hs_jumps_delta(const hs_run *run, double eps, const hs_rule *rule, double *work, int64_t n_work, hs_point *out);
+int hs_jumps_eps(const hs_run *run, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
                  hs_crossing *out);
 
 /* bulk_line.c: certified delta(eps) and eps(delta) of k >= 1 runs of one pair, turned to the direction, by lines

@@ -200,8 +200,8 @@ def scope(hs) -> None:
 
     def expanded(m, q, k, at):
         """One rare large loss by its expansion, without a line."""
-        pair = jumps._plain(m, q, 0)
-        return scratch.lend(_core.jumps_work(), _core.jumps_delta, pair, k, at, *jumps._rule()).point("jumps")
+        columns = (np.array([x]) for x in (m, q, k))
+        return scratch.lend(_core.jumps_work(1), _core.jumps_delta, *columns, 0, at, *jumps._rule()).point("jumps")
 
     def kept(mechanism, steps, at, what="epsilon"):
         """The answer of an accountant that keeps a line, after a few more steps."""

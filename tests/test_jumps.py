@@ -143,19 +143,37 @@ def test_the_expansion_of_many_runs(sigma, q, k, eps, delta, width):
 
 @pytest.mark.parametrize("n", some(150, 3))
 def test_the_expansion_against_the_line(n):
-    rng, seen = np.random.default_rng(9), 0
+    rng, seen, several = np.random.default_rng(9), 0, 0
     for _ in range(n):
-        sigma, q, k = math.exp(rng.uniform(-1.6, 1.5)), 10 ** rng.uniform(-6, -2), int(10 ** rng.uniform(0.4, 4.5))
-        steps = gaussian_steps(hs.poisson_subsampled(hs.gaussian(sigma), q) * k, "add_remove")
+        steps = GaussianSteps(*np.empty((3, rng.integers(1, 4))))
+        for i in range(steps.k.size):
+            steps.shift[i], steps.q[i] = math.exp(rng.uniform(-1.5, 1.6)), 10 ** rng.uniform(-6, -2)
+            steps.k[i] = int(10 ** rng.uniform(0.4, 4.5))
         root = jumps.root(steps, 0, math.log(10) * rng.uniform(-14, -5))
         if root is None:
             continue
+        several += steps.k.size > 1
         own, line = jumps.point(steps, 0, root.estimate), contour.point(steps, 0, root.estimate)
         if own and line:
             seen += 1
             assert own.lower <= line.upper
             assert line.lower <= own.upper
     assert seen > n / 15
+    assert several > n / 30
+
+
+@pytest.mark.parametrize(
+    ("parts", "delta", "eps"),
+    [
+        (((8.422, 0.1457, 1), (1.281, 4.395e-4, 138)), 7.6e-20, 0.36838),  # [0.243, 1.636] by bounds
+        (((1.004, 2.777e-4, 4811), (3.86, 1.106e-5, 1593)), 4.14e-18, 1.0689),  # [0.98, 1.21]
+        (((2.303, 4.692e-5, 3), (8.337, 1.347e-4, 1074), (1.159, 2.208e-3, 2)), 1.1e-18, 1.3194),  # [1.27, 1.32]
+    ],
+)
+def test_one_large_loss_among_unlike_steps(parts, delta, eps):
+    found = hs.epsilon(hs.compose(*((hs.poisson_subsampled(hs.gaussian(s), q), k) for s, q, k in parts)), delta)
+    assert found.upper - found.lower < 2e-5 * found.upper
+    assert found.estimate == pytest.approx(eps, rel=2e-3)
 
 
 def bulk_line(function, sigma: float, q: float, k: float, add: int, at: float):
@@ -239,13 +257,14 @@ def branch_place(y, q, up, down):
     return 0.5 * (low + high)
 
 
-def two_pair_runs(branches, eps):
-    """delta of two steps of a public mixture: the integral over the first of the pay-off of the second, which is in
-    closed form; panels in double, finer about the loss eps and where the second loss may be the least of its branch."""
+def two_pair_runs(branches, eps, other=None):
+    """delta of two steps of public mixtures, of one if there is no other: the integral over the first of
+    the pay-off of the second, which is in closed form; panels in double, finer about the loss eps and where the second
+    loss may be the least of its branch."""
 
     def payoff(y):
         out = 0.0
-        for w, q, up, down in branches:
+        for w, q, up, down in other or branches:
             g = branch_place(y, q, up, down)
             den = q * ndtr(-down - g) + (1 - q) * ndtr(-g)
             less = q * (ndtr(up - g) - ndtr(-down - g))
@@ -255,7 +274,8 @@ def two_pair_runs(branches, eps):
     total, near = 0.0, np.outer([-1, 1], 10.0 ** np.arange(-6, 1.01, 0.25)).ravel()
     for w, q, up, down in branches:
         ends = -12.0 - down, up + 16
-        corners = np.array([eps, *(eps - math.log1p(-rate) for _, rate, _, still in branches if not still)])
+        least = (math.log1p(-rate) for _, rate, _, still in other or branches if not still)
+        corners = np.array([eps, *(eps - end for end in least)])
         at = np.add.outer(branch_place(corners, q, up, down), near).ravel()
         at = np.unique(np.clip(np.r_[np.linspace(*ends, 150), at], *ends))
         x = 0.5 * (at[1:] + at[:-1])[:, None] + 0.5 * np.diff(at)[:, None] * NODE
@@ -292,10 +312,12 @@ def any_branches(rng, kind):
     return branches, float(abs(branch_loss(rng.uniform(1, 9), *branches[-1][1:])))
 
 
-def expanded(branches, k, eps):
-    pair = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches))])
-    answer = scratch.lend(_core.jumps_work(), _core.jumps_delta, pair, k, eps, *jumps._rule())
-    return pair, answer.point("jumps") if answer.status <= _core.LOOSE else None
+def expanded(steps, k, eps):
+    pairs = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches)) for branches in steps])
+    columns = np.ones(len(steps)), np.full(len(steps), 0.5), np.full(len(steps), k / len(steps))
+    ask = _core.jumps_work(len(steps)), _core.jumps_delta, *columns, 0, eps, *jumps._rule()
+    answer = scratch.lend(*ask, pairs=pairs)
+    return pairs, answer.point("jumps") if answer.status <= _core.LOOSE else None
 
 
 @pytest.mark.parametrize("kind", range(5))
@@ -303,11 +325,12 @@ def test_the_expansion_of_two_sided_branches(kind):  # [theory: small.expansion,
     rng, seen, sharp = np.random.default_rng(kind), 0, 0
     while seen < 4 or not sharp:
         branches, loss = any_branches(rng, kind)
+        other = any_branches(rng, rng.integers(5))[0] if seen % 2 else branches
         eps = loss * rng.uniform(0.3, 2)
-        found = expanded(branches, 2.0, eps)[1] if eps > 0 else None
+        found = expanded([branches, other][: 1 + seen % 2], 2.0, eps)[1] if eps > 0 else None
         if found is None or found.estimate < math.log(1e-13):
             continue
-        truth = math.log(two_pair_runs(branches, eps))
+        truth = math.log(two_pair_runs(branches, eps, other))
         assert found.lower - 1e-9 <= truth <= found.upper + 1e-9
         seen += 1
         sharp += found.width < 1e-3
@@ -319,7 +342,7 @@ def test_the_expansion_of_two_sided_branches_against_lines(kind):  # [theory: sm
     while seen < 2:
         branches, loss = any_branches(rng, kind)
         k, eps = float(int(10 ** rng.uniform(0.5, 3))), loss * rng.uniform(0.3, 1)
-        pair, found = expanded(branches, k, eps) if eps > 0 else (None, None)
+        pair, found = expanded([branches], k, eps) if eps > 0 else (None, None)
         if found is None or found.width > 0.1:
             continue
         answer = jumps._line(_core.bulk_line_delta, pair, k, eps)
@@ -464,7 +487,7 @@ def test_the_upper_end_is_where_it_says():
 def test_a_line_without_room_leaves_room_to_others(adjacency, sigma, q, k, delta):
     run = hs.poisson_subsampled(hs.gaussian(sigma), q) * k
     paired = paired_steps(run, adjacency, False)
-    line = jumps._line(_core.bulk_line_eps, jumps._pair(paired, 0), float(k), math.log(delta))
+    line = jumps._line(_core.bulk_line_eps, jumps._pair(paired.steps, paired.pairs, 0), float(k), math.log(delta))
     found = line.root("jumps")
     assert found.upper - found.lower < 1e-8 * found.upper
     rough = hs.epsilon(run, delta, adjacency=adjacency, route="contour" if k == 187 else "auto")
@@ -597,8 +620,9 @@ def test_what_lies_beyond_the_last_node(n):  # [theory: small.bulk-far]
 
 def test_what_the_expansion_declines():
     gaussian = hs.gaussian(1.0)
-    several = hs.compose(hs.poisson_subsampled(gaussian, 1e-5) * 3, hs.poisson_subsampled(gaussian, 1e-4) * 3)
-    for run in (gaussian * 5, several, hs.poisson_subsampled(gaussian, 0.95) * 1000):
+    whole = hs.compose(hs.poisson_subsampled(gaussian, 1e-5) * 3, gaussian)
+    several = hs.compose(*(hs.poisson_subsampled(gaussian, 1e-5 * i) for i in range(1, 18)))
+    for run in (gaussian * 5, whole, several, hs.poisson_subsampled(gaussian, 0.95) * 1000):
         steps = gaussian_steps(run, "add_remove")
         assert jumps.point(steps, 0, 1.0) is None
         assert jumps.root(steps, 0, -20.0) is None

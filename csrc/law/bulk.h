@@ -5,8 +5,10 @@
 
 #include "law/transform.h"
 
-#define HS_BULK_ORDER 12 /* moments */
-#define HS_BULK_TILTS 24 /* of Chernoff's bounds */
+#define HS_JUMPS_NODES 16000
+#define HS_BULK_WORK (8 * HS_JUMPS_NODES + HS_JUMPS_NODES / 10) /* doubles of scratch of one law */
+#define HS_BULK_ORDER 12                                        /* moments */
+#define HS_BULK_TILTS 24                                        /* of Chernoff's bounds */
 #define HS_BULK_COLUMNS 8
 #define HS_BULK_PANELS (HS_JUMPS_NODES / 20)
 #define HS_BULK_FAR 45.0 /* a branch ends at up + HS_BULK_FAR, beyond which lies e^-1000 */

@@ -37,6 +37,7 @@
 
 typedef struct {
     hs_bulk J, G;
+    hs_jumps run; /* J, of which one jump may be apart */
     double eps, reach, c, b;
     double g, b_err, g_err, sd;
     double least, most, log_est;              /* J1, J2 */
@@ -438,7 +439,7 @@ static int prepare_counts(jump_counts *A, double log_delta)
     counts_rows(A);
     if ((st = visit_counts(A))) return st;
     hs_nodes_freeze(&A->part.F);
-    return A->one ? hs_jumps_prepare(&A->J, hs_jumps_tilt(&A->J, A->eps)) : HS_OK;
+    return A->one ? hs_jumps_prepare(&A->run, hs_jumps_tilt(&A->run, A->eps)) : HS_OK;
 }
 
 /* The line for eps, about the place of e^log_delta. */
@@ -454,7 +455,7 @@ static void add_one_jump(const jump_counts *A, double eps, hs_value *v)
 {
     hs_value one;
     double unit, off;
-    hs_jumps_one(&A->J, eps, &one);
+    hs_jumps_one(&A->run, eps, &one);
     unit = exp(one.log_scale - v->log_scale);
     if (!(one.value > 0 && unit < HUGE_VAL)) {
         v->upper = HUGE_VAL;
@@ -505,6 +506,8 @@ static int open_counts(jump_counts *A, double m, double q, double k, const hs_ru
     if ((st = hs_bulk_open(&A->J, &pair, k, rule, work))) return st;
     if ((st = hs_bulk_open(&A->G, &pair, k, rule, work + HS_BULK_WORK))) return st;
     A->c = 0.1;
+    A->run.n = 1;
+    A->run.step = &A->J;
     return k >= 2 ? HS_OK : HS_BAD_ARGUMENT;
 }
 

@@ -49,11 +49,11 @@ cdef extern from "hs.h" nogil:
         HS_LAW_RANGE, HS_LAW_SUBRANGE, HS_LAW_ALLOCATION, HS_LAW_DENSITY, HS_LAW_MIXTURE
     const int64_t HS_DROPPED, HS_TURN
     enum:
-        HS_BULK_WORK
-    int hs_jumps_delta(const hs_pair *pair, double k, double eps, const hs_rule *rule, double *work,
-                       int64_t n_work, hs_point *out)
-    int hs_jumps_eps(const hs_pair *pair, double k, double log_delta, const hs_rule *rule, double *work,
-                     int64_t n_work, hs_crossing *out)
+        HS_JUMPS_STEPS
+    int64_t hs_jumps_work(int steps)
+    int hs_jumps_delta(const hs_run *run, double eps, const hs_rule *rule, double *work, int64_t n_work, hs_point *out)
+    int hs_jumps_eps(const hs_run *run, double log_delta, const hs_rule *rule, double *work, int64_t n_work,
+                     hs_crossing *out)
     int64_t hs_bulk_line_work()
     int hs_bulk_line_delta(const hs_pair *pair, double k, double eps, double known, const hs_rule *rule, double *work,
                            int64_t n_work, hs_point *out)

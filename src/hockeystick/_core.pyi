@@ -30,15 +30,32 @@ DENSITY: int
 MIXTURE: int
 DROPPED: int
 SHIFTS_MAX: int
+JUMPS_STEPS: int
 TURN: int
 
 def check(status: int, where: str = "core") -> None: ...
-def jumps_work() -> int: ...
+def jumps_work(steps: int) -> int: ...
 def jumps_delta(
-    pair: NDArray[np.uint8], k: float, eps: float, node: _Vector, weight: _Vector, work: _Vector
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    eps: float,
+    node: _Vector,
+    weight: _Vector,
+    work: _Vector,
+    pairs: NDArray[np.uint8] | None = ...,
 ) -> Scaled: ...
 def jumps_eps(
-    pair: NDArray[np.uint8], k: float, log_delta: float, node: _Vector, weight: _Vector, work: _Vector
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    log_delta: float,
+    node: _Vector,
+    weight: _Vector,
+    work: _Vector,
+    pairs: NDArray[np.uint8] | None = ...,
 ) -> Crossing: ...
 def hyperbola_work(b: int) -> int: ...
 def few_work(cells: int) -> int: ...

@@ -18,7 +18,7 @@ NORMAL, LAPLACE, SUBLAPLACE, SUBNORMAL = HS_LAW_NORMAL, HS_LAW_LAPLACE, HS_LAW_S
 POINTS, LOG_CONCAVE = HS_LAW_POINTS, HS_LAW_POINTS_LOGCONCAVE
 RANGE, SUBRANGE = HS_LAW_RANGE, HS_LAW_SUBRANGE
 ALLOCATION, DENSITY, MIXTURE = HS_LAW_ALLOCATION, HS_LAW_DENSITY, HS_LAW_MIXTURE
-DROPPED, TURN, SHIFTS_MAX = HS_DROPPED, HS_TURN, HS_SHIFTS_MAX
+DROPPED, TURN, SHIFTS_MAX, JUMPS_STEPS = HS_DROPPED, HS_TURN, HS_SHIFTS_MAX, HS_JUMPS_STEPS
 
 _STATUS = (
     (None, ""),
@@ -157,34 +157,34 @@ cdef object crossing(int status, const hs_crossing *at, bint ruled=False):
     return named(Crossing, (status, at.lower, at.estimate, at.upper, terms, p.n_nodes))
 
 
-def jumps_work():
+def jumps_work(int steps):
     """Doubles of scratch that a jumps function needs."""
-    return HS_BULK_WORK
+    return hs_jumps_work(steps)
 
 
-def jumps_delta(const unsigned char[::1] pair not None, double k, double eps, const double[::1] node,
-                const double[::1] weight, double[::1] work):
+def jumps_delta(m, q, k, int add, double eps, const double[::1] node, const double[::1] weight, double[::1] work,
+                const unsigned char[::1] pairs=None):
     """Scaled: one certified delta; see hs.h."""
-    cdef const hs_pair *one = pair_of(pair)
+    cdef hs_run run = run_of(m, q, k, add, None, None, 0, pairs)
     cdef hs_rule rule = rule_of(node, weight)
     cdef hs_point p
     cdef int status
     memset(&p, 0, sizeof(p))
     with nogil:
-        status = hs_jumps_delta(one, k, eps, &rule, &work[0], work.shape[0], &p)
+        status = hs_jumps_delta(&run, eps, &rule, &work[0], work.shape[0], &p)
     return scaled(status, &p)
 
 
-def jumps_eps(const unsigned char[::1] pair not None, double k, double log_delta, const double[::1] node,
-              const double[::1] weight, double[::1] work):
+def jumps_eps(m, q, k, int add, double log_delta, const double[::1] node, const double[::1] weight, double[::1] work,
+              const unsigned char[::1] pairs=None):
     """Crossing: one certified eps; see hs.h."""
-    cdef const hs_pair *one = pair_of(pair)
+    cdef hs_run run = run_of(m, q, k, add, None, None, 0, pairs)
     cdef hs_rule rule = rule_of(node, weight)
     cdef hs_crossing at
     cdef int status
     memset(&at, 0, sizeof(at))
     with nogil:
-        status = hs_jumps_eps(one, k, log_delta, &rule, &work[0], work.shape[0], &at)
+        status = hs_jumps_eps(&run, log_delta, &rule, &work[0], work.shape[0], &at)
     return crossing(status, &at)
 
 

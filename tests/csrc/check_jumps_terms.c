@@ -1,7 +1,7 @@
 /* check_jumps_terms.c - the error terms of one rare large loss (jumps.c), each where it is large.
  *
- * Reference: of two runs, delta and the part H_1 with one jump by integrals over the first run's outcome; else the
- * same answer without what is injected.
+ * Reference: of two runs, of one step or of two, delta and the part with one jump by integrals over the first run's
+ * outcome; else the same answer without what is injected.
  */
 #include "law/bulk.h"
 static int given_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T);
@@ -10,6 +10,7 @@ static int given_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T);
 #define hs_jumps_prepare own_jumps_prepare
 #define hs_jumps_one own_jumps_one
 #define hs_jumps_tilt own_jumps_tilt
+#define hs_jumps_work own_jumps_work
 #define hs_bulk_at given_at /* with errors of B and of its moments as large as claimed */
 #include "line/jumps.c"
 #undef hs_bulk_at
@@ -53,15 +54,15 @@ static double payoff(const hs_bulk *J, double x, int jumps)
     return sum;
 }
 
-/* E payoff(eps - L) over the outcomes up to those beyond the cut by `more`; panels shrink towards the bend of the
- * pay-off. */
-static double paid(const hs_bulk *J, double eps, double more, int jumps)
+/* E payoff(eps - L) of the step `of` over the outcomes of J up to those beyond the cut by `more`; panels shrink towards
+ * the bend of the pay-off. */
+static double paid(const hs_bulk *J, const hs_bulk *of, double eps, double more, int jumps)
 {
     double sum = 0;
     int i, r;
     for (r = 0; r < J->pair.branches; r++) {
         double from = -12, q = J->pair.q[r], end = J->x0[r] + more;
-        double bend = hs_bulk_place(J, r, jumps ? fmax(eps - J->l0, 0.5 * log1p(-q)) : eps);
+        double bend = hs_bulk_place(J, r, jumps ? fmax(eps - of->l0, 0.5 * log1p(-q)) : eps);
         while (from < end) {
             double to = fmin(end, from + fmin(1.0 / 8, fmax(1e-9, 0.5 * fabs(bend - from)))), half, mid;
             if (from < bend && to > bend) to = bend;
@@ -71,7 +72,7 @@ static double paid(const hs_bulk *J, double eps, double more, int jumps)
                 double x = mid + half * x20[i];
                 hs_bulk_loss at = hs_bulk_loss_at(J, r, x);
                 sum += J->pair.w[r] * half * w20[i] * exp(at.l1 - 0.5 * x * x - HS_LOG_SQRT_2PI) *
-                       payoff(J, eps - at.l1 + at.l2, jumps);
+                       payoff(of, eps - at.l1 + at.l2, jumps);
             }
             from = to;
         }
@@ -86,34 +87,42 @@ static void ends(const hs_value *v)
     term("jumps-end-upper", both + v->alias_right, v->upper - v->value, size);
 }
 
-/* A run, its eps, a cut, and what is said there. */
-static int any(hs_bulk *J, double k, double *eps, hs_value *v)
+/* A run of n distinct steps, its eps, a cut, and what is said there. */
+static int any(hs_jumps *A, hs_bulk *step, int n, double k, double *eps, hs_value *v)
 {
     hs_rule rule = {20, x20, w20};
-    double theta, rel, m = log_between(0.3, 4), q = log_between(1e-6, 0.1);
-    int kind = (int)(uniform() * 36) - 30;
-    hs_pair pair = {.branches = 1 + (kind > 2), .w = {1}, .q = {q, q * between(0.2, 1)}, .up = {m, 2 * m}};
-    if (kind == 2 || kind > 3) pair.down[0] = m;
-    if (kind > 2) pair.w[0] = 1 - (pair.w[1] = log_between(1e-6, 0.9));
-    if (kind > 3) pair.down[1] = kind == 4 ? m : 2 * m;
-    if (opened(J, &pair, k, &rule, work, HS_BULK_WORK)) return 0;
+    hs_pair pair[2];
+    double theta, m[2] = {1, 1}, q[2] = {0.5, 0.5}, ks[2] = {k, k};
+    hs_run run = {.b = n, .m = m, .q = q, .k = ks, .pair = pair};
+    int i;
+    for (i = 0; i < n; i++) {
+        double up = log_between(0.3, 4), rate = log_between(1e-6, 0.1);
+        int kind = (int)(uniform() * 36) - 30;
+        pair[i] =
+            (hs_pair){.branches = 1 + (kind > 2), .w = {1}, .q = {rate, rate * between(0.2, 1)}, .up = {up, 2 * up}};
+        if (kind == 2 || kind > 3) pair[i].down[0] = up;
+        if (kind > 2) pair[i].w[0] = 1 - (pair[i].w[1] = log_between(1e-6, 0.9));
+        if (kind > 3) pair[i].down[1] = kind == 4 ? up : 2 * up;
+    }
+    if (opened(A, step, &run, &rule, work, hs_jumps_work(2))) return 0;
     *eps = log_between(0.05, 20);
-    log_payoff(J, *eps, &theta, &rel);
-    if (!(theta < HUGE_VAL) || prepare(J, *eps * between(0.03, 0.9), theta)) return 0;
-    jumps_at(J, *eps, v);
+    theta = hs_jumps_tilt(A, *eps);
+    if (!(theta < HUGE_VAL) || prepare(A, *eps, *eps * between(0.03, 0.9), theta)) return 0;
+    jumps_at(A, *eps, v);
     return v->value > 0;
 }
 
-/* Two runs: what the expansion leaves of H_1, and what H_0 and H_2 add. */
-static void two(void)
+/* Two runs: what the expansion leaves of one jump, and what none and two add. */
+static void two(int n)
 {
-    hs_bulk J;
+    hs_bulk step[2];
+    hs_jumps A;
     hs_value v;
     double eps, one, all, unit;
-    if (!any(&J, 2, &eps, &v) || !(v.log_scale > -500)) return;
+    if (!any(&A, step, n, 3.0 - n, &eps, &v) || !(v.log_scale > -500)) return;
     unit = exp(-v.log_scale);
-    one = 2 * paid(&J, eps, 0, 1) * unit;
-    all = paid(&J, eps, 38, 0) * unit;
+    one = (paid(&step[0], &step[n - 1], eps, 0, 1) + paid(&step[n - 1], &step[0], eps, 0, 1)) * unit;
+    all = paid(&step[0], &step[n - 1], eps, 38, 0) * unit;
     term("jumps-truncation", fabs(v.value - one), v.truncation, v.inner + v.rounding + 1e-11 * one);
     term("jumps-others", all - one, v.alias_right, 1e-11 * all);
     ends(&v);
@@ -122,17 +131,18 @@ static void two(void)
 /* An error of log B or of a moment. */
 static void injected(int what)
 {
-    hs_bulk J;
+    hs_bulk step[2];
+    hs_jumps A;
     hs_value v, w;
     double eps, d = log_between(1e-9, 1e-2);
-    if (!any(&J, floor(log_between(2, 1e6)), &eps, &v)) return;
-    wrong_log = what ? 0 : d;
-    wrong_moment = what ? d : 0;
-    jumps_at(&J, eps, &w);
+    if (!any(&A, step, 1 + what / 2, floor(log_between(2, 1e6)), &eps, &v)) return;
+    wrong_log = what % 2 ? 0 : d;
+    wrong_moment = what % 2 ? d : 0;
+    jumps_at(&A, eps, &w);
     wrong_log = wrong_moment = 0;
     if (!(w.value > 0)) return;
-    term(what ? "jumps-inner" : "jumps-rounding", fabs(w.value - v.value * exp(v.log_scale - w.log_scale)),
-         what ? w.inner : w.rounding, v.inner + v.rounding);
+    term(what % 2 ? "jumps-inner" : "jumps-rounding", fabs(w.value - v.value * exp(v.log_scale - w.log_scale)),
+         what % 2 ? w.inner : w.rounding, v.inner + v.rounding);
     ends(&w);
 }
 
@@ -140,11 +150,11 @@ int main(int argc, char **argv)
 {
     int i;
     terms_begin(argc, argv);
-    work = room(HS_BULK_WORK);
+    work = room(hs_jumps_work(2));
     gauss_legendre(20, x20, w20);
-    for (i = 0; i < cases(400); i++) {
-        two();
-        injected(i % 2);
+    for (i = 0; i < cases(480); i++) {
+        two(1 + i / 2 % 2);
+        injected(i % 4);
     }
     free(work);
     median("jumps-truncation", 15, 50000, 400);

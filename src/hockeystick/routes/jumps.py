@@ -1,6 +1,6 @@
-"""Route `jumps`: few records sampled, delta far below the chance of one. One distinct step, also of a public mixture of
-two-sided branches: where one rare large loss makes nearly all of the curve, the expansion of csrc/line/jumps.c, else
-the line through the law below a cut (csrc/line/bulk_line.c). Below, bounds for several, which nothing else narrows.
+"""Route `jumps`: few records sampled, delta far below the chance of one. A few distinct steps, also public mixtures of
+two-sided branches: where one rare large loss makes nearly all of the curve, the expansion of csrc/line/jumps.c, else,
+of one distinct step, the line through the law below a cut (csrc/line/bulk_line.c). Below, bounds which both leave.
 
 Symbols. Steps i with count k_i, losses L = log(1+U) under num (REMOVE), U = q (e^v - 1) at x, v = m x - m^2/2; S their
 sum, R the sum of all but one. p(a) >= sum k P(L > a). delta_1(e) = sum k (delta of one step at e), in closed form
@@ -44,7 +44,7 @@ from .question import MOST_SAMPLED, SHARP
 TERMS = ("jumps", "truncation", "inner_quadrature", "rounding")
 ORDER = 20
 MANY = 50.0
-"""Records expected in all samples, k q, from which many losses make delta together."""
+"""Records expected in all samples, k q, from which many losses of a step make delta together."""
 
 START = 2.0
 """Upper over lower end of what is known of a root, up to which the line starts from it."""
@@ -69,7 +69,7 @@ def point(steps: GaussianSteps, add: int, eps: float, sharp: float = SHARP):
     one narrower than `sharp` no other is asked."""
     if not (eps > 0 and _serves(steps)):
         return None
-    answer = _answer(_core.jumps_delta, _core.bulk_line_delta, *_only(steps, add), eps, sharp)
+    answer = _answer(_core.jumps_delta, _core.bulk_line_delta, steps, None, add, eps, sharp)
     return answer and answer.point("jumps")
 
 
@@ -77,39 +77,39 @@ def root(steps: GaussianSteps, add: int, log_delta: float, sharp: float = SHARP,
     """A certified root of delta(eps) = e^log_delta, or None; known: what is known of it, to start from."""
     if not _serves(steps):
         return None
-    answer = _answer(_core.jumps_eps, _core.bulk_line_eps, *_only(steps, add), log_delta, sharp, known)
+    answer = _answer(_core.jumps_eps, _core.bulk_line_eps, steps, None, add, log_delta, sharp, known)
     return answer and answer.root("jumps")
 
 
 def pair_point(paired: PairedSteps, add: int, eps: float, sharp: float = SHARP):
-    """A certified point of a run of one pair, or None. What was dropped is at +inf [theory: small.dropped]."""
-    if paired.steps.k.size != 1 or not eps > 0:
+    """A certified point of a run of pairs, or None. What was dropped is at +inf [theory: small.dropped]."""
+    if not eps > 0:
         return None
-    pair, k = _pair(paired, add), paired.steps.k[0]
-    answer = _answer(_core.jumps_delta, _core.bulk_line_delta, pair, k, eps, sharp)
+    steps, pairs, _ = paired[:3]
+    answer = _answer(_core.jumps_delta, _core.bulk_line_delta, steps, pairs, add, eps, sharp)
     found = answer and answer.point("jumps")
-    if k <= few.RUNS and not (found and found.width < sharp):
-        found = _narrower(found, few.at(pair, k, eps))
+    if _few(steps) and not (found and found.width < sharp):
+        found = _narrower(found, few.at(_pair(steps, pairs, add), steps.k[0], eps))
     if found is None or not paired.dropped:
         return found
     return found._replace(upper=log_sum(found.upper, math.log(paired.dropped)))
 
 
 def pair_root(paired: PairedSteps, add: int, delta: float, sharp: float = SHARP, known: Root | None = None):
-    """A certified root of a run of one pair, or None; the upper end is that of delta less what was dropped. known: as
-    of `root`."""
-    if paired.steps.k.size != 1 or not paired.dropped < 0.5 * delta:
+    """A certified root of a run of pairs, or None; the upper end is that of delta less what was dropped. known: as of
+    `root`."""
+    if not paired.dropped < 0.5 * delta:
         return None
-    log_delta, pair = math.log(delta), _pair(paired, add)
-    less = log_delta + math.log1p(-paired.dropped / delta) - log_slack(log_delta)
-    targets = (log_delta, less) if paired.dropped else (log_delta,)
-    k, found = paired.steps.k[0], None
-    answers = [_answer(_core.jumps_eps, _core.bulk_line_eps, pair, k, x, sharp, known) for x in targets]
+    (steps, pairs, dropped), log_delta, found = paired[:3], math.log(delta), None
+    less = log_delta + math.log1p(-dropped / delta) - log_slack(log_delta)
+    targets = (log_delta, less) if dropped else (log_delta,)
+    asks = _core.jumps_eps, _core.bulk_line_eps, steps, pairs, add
+    answers = [_answer(*asks, x, sharp, known) for x in targets]
     if all(answers):
         found, last = answers[0].root("jumps"), answers[-1].root("jumps")
         found = found._replace(upper=max(found.upper, last.upper))
-    if k <= few.RUNS and not (found and found.width < sharp):
-        found = _narrower(found, few.root(pair, k, log_delta, targets[-1]))
+    if _few(steps) and not (found and found.width < sharp):
+        found = _narrower(found, few.root(_pair(steps, pairs, add), steps.k[0], log_delta, targets[-1]))
     return found
 
 
@@ -118,7 +118,7 @@ def pair_log_upper(paired: PairedSteps, add: int, eps: float, enough: float) -> 
     do."""
     if paired.steps.k.size != 1 or not eps > 0:
         return math.inf
-    pair, k = _pair(paired, add), paired.steps.k[0]
+    pair, k = _pair(paired.steps, paired.pairs, add), paired.steps.k[0]
     status, upper = scratch.lend(_core.bulk_line_work(), _core.bulk_upper, pair, k, eps, enough, *_rule())
     if status != _core.OK:
         return math.inf
@@ -130,11 +130,16 @@ def _narrower(*answers):
     return min((answer for answer in answers if answer), key=lambda answer: answer.width, default=None)
 
 
-def _pair(paired: PairedSteps, add: int) -> np.ndarray:
+def _few(steps: GaussianSteps) -> bool:
+    """Whether it is so few runs of one step that real space takes them."""
+    return steps.k.size == 1 and steps.k[0] <= few.RUNS
+
+
+def _pair(steps: GaussianSteps, pairs: np.ndarray | None, add: int) -> np.ndarray:
     """The pair of the only step, turned to the direction."""
-    if paired.pairs.any():
-        return paired.pairs
-    return _plain(float(paired.steps.shift[0]), float(paired.steps.q[0]), add)
+    if pairs is not None and pairs.any():
+        return pairs
+    return _plain(float(steps.shift[0]), float(steps.q[0]), add)
 
 
 def _plain(m: float, q: float, add: int) -> np.ndarray:
@@ -152,33 +157,35 @@ def _start(known: Root | None) -> dict:
 
 
 def _serves(steps) -> bool:
-    return isinstance(steps, GaussianSteps) and steps.q.size == 1 and bool(steps.q[0] < MOST_SAMPLED)
+    if not (isinstance(steps, GaussianSteps) and steps.q.size <= _core.JUMPS_STEPS):
+        return False
+    return bool(steps.q.max() < MOST_SAMPLED)
 
 
-def _only(steps: GaussianSteps, add: int) -> tuple[np.ndarray, float]:
-    """The pair of the only step, and its count."""
-    m, q, k = (float(x[0]) for x in steps)
-    return _plain(m, q, add), k
+def _sampled(steps: GaussianSteps, pairs: np.ndarray | None) -> float:
+    """Records that all samples of one of the steps hold, on average over its branches: of the step that has fewest."""
+    rates = steps.q
+    if pairs is not None:
+        rates = rates.copy()
+        for i, (branches, *row) in enumerate(sampling.PACKED.iter_unpack(pairs.tobytes())):
+            if branches:
+                rates[i] = sum(w * q for w, q in zip(row[:branches], row[sampling.MAX_BRANCHES :], strict=False))
+    return float((rates * steps.k).min())
 
 
-def _expected(pair: np.ndarray) -> float:
-    """Records that one step samples, on average over its branches."""
-    branches, *row = sampling.PACKED.unpack(pair.tobytes())
-    return sum(w * q for w, q in zip(row[:branches], row[sampling.MAX_BRANCHES :], strict=False))
-
-
-def _answer(expansion, line, pair: np.ndarray, k: float, at: float, sharp: float, known: Root | None = None):
-    """The expansion's answer, and the line's where that is not narrow; None where neither has one."""
-    answers = []
-    if k >= 2 and k * _expected(pair) < MANY:
-        answers.append(scratch.lend(_core.jumps_work(), expansion, pair, k, at, *_rule()))
-    if not (answers and answers[0].status <= _core.LOOSE and answers[0].width < sharp):
+def _answer(expansion, line, steps, pairs, add: int, at: float, sharp: float, known: Root | None = None):
+    """The expansion's answer, and the line's of one distinct step where that is not narrow; None where neither has
+    one."""
+    answers, n = [], steps.k.size
+    if n <= _core.JUMPS_STEPS and steps.k.sum() >= 2 and _sampled(steps, pairs) < MANY:
+        answers.append(scratch.lend(_core.jumps_work(n), expansion, *steps, add, at, *_rule(), pairs=pairs))
+    if n == 1 and not (answers and answers[0].status <= _core.LOOSE and answers[0].width < sharp):
         near = _start(known)
         if answers and answers[0].status <= _core.LOOSE:
             near = {"known": math.fsum(answers[0].relative())}
             if line is _core.bulk_line_eps:
                 near["start"] = answers[0].estimate
-        answers.append(_line(line, pair, k, at, **near))
+        answers.append(_line(line, _pair(steps, pairs, add), steps.k[0], at, **near))
     answers = [answer for answer in answers if answer.status <= _core.LOOSE]
     return min(answers, key=lambda answer: answer.width) if answers else None
 
