@@ -633,7 +633,8 @@ typedef struct {
 static double left_over_upper(const hs_jumps *A, const one_jump *at, double eps, double theta, double scale,
                               int *radius)
 {
-    double best = HUGE_VAL, rho = 0, taylor = 0, least = HUGE_VAL, most = 0;
+    double best = HUGE_VAL, rho = 0, taylor = 0;
+    double least = HUGE_VAL, most = 0;
     double right, left, unused, rel;
     int i, j, s, fixed = *radius;
     for (s = 0; s < A->n; s++) {
@@ -729,7 +730,8 @@ static void sum_rest(const hs_jumps *A, const one_jump *at, double (*cum)[ORDER 
 static double jumps_of_step(const hs_jumps *A, double eps, double theta, const rest_sums *R, int s, one_jump *at,
                             double *inner)
 {
-    double big[ORDER + 1], m[ORDER + 1], err[ORDER + 1], coarse, value = 0;
+    double big[ORDER + 1], m[ORDER + 1], err[ORDER + 1];
+    double coarse, value = 0;
     double x = at->x, k = A->step[s].k, off = eps - x, units = HS_U * (7 + A->n);
     int i;
     at->log_size = log(k) + R->log_b - theta * off + at->log_f;
