@@ -64,11 +64,13 @@ typedef struct {
  * |z (1+z)|/2. count > 0: steps of small shifts, see orders.c, whose orders up to `least` are meant where that is
  * positive. turn > 0: a rule over rates, q the largest modulus of those on an ellipse, least their smallest real part,
  * turn the largest angle of 1 + U. A group is good for what `of` says: for all, for nodes and tilts alone, for the tail
- * alone; HS_FIT_LOSS is no group but says by how much the tail is less for rates above those of its rows. */
+ * alone; HS_FIT_LOSS is no group but says by how much the tail is less for rates above those of its rows. sides = 2:
+ * M is that of the two-sided pair of shift m and rate q, else that of a sampled Gaussian step. */
 typedef struct {
     double group, q, m;
     double factor, weight, count;
     double turn, least, of;
+    double sides;
 } hs_fit;
 
 enum { HS_FIT_ALL = 0, HS_FIT_NODES = 1, HS_FIT_TAIL = 2, HS_FIT_LOSS = 3 };

@@ -33,6 +33,27 @@ int hs_log_m_upper(double m, double q, double a, double k, double *work, double 
     return hs_log_m_nats_upper(m, q, a, fmax(12 + log(k), 10 - fmin(0, log(fmax(o[0], 1e-300)))), work, log_m, err);
 }
 
+/* The same of a pair of one branch at the tilt z, against log M itself. */
+int hs_two_log_m_upper(const hs_pair *pair, double z, double *work, double *log_m, double *err)
+{
+    double o[3], nats, h, out;
+    hs_two T;
+    hs_moments mo;
+    int st;
+    hs_two_cgf_estimate(pair, z, o);
+    nats = fmax(12, 10 - fmin(0, log(fmax(o[0], 1e-300))));
+    h = hs_grid_mesh(fmin(hs_two_real_h(pair, 0, z, nats), 2 * HS_PI / sqrt(2 * (nats + 2))));
+    if (!(h > 0)) return HS_TOO_MANY_NODES;
+    if ((st = hs_two_build(&T, pair, &h, z, z, sqrt(2 * (nats + 3)) + 1, work))) return st;
+    hs_two_moments(&T, z, &mo);
+    out = hs_two_real_upper(&T, z) + hs_two_ends_upper(&T, z, mo.log_m);
+    if (mo.dropped) out += hs_two_dropped_upper(&T, z) / exp(fmin(mo.log_m, 0));
+    if (!(out < 1)) return HS_OUT_OF_RANGE;
+    *log_m = mo.log_m;
+    *err = mo.err - log1p(-out);
+    return fabs(*log_m) + *err < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
+}
+
 /* Whether a pair has branches whose weights, rates and shifts are in range. */
 static int is_mixture(const hs_pair *pair)
 {

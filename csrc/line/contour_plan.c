@@ -94,7 +94,8 @@ static double sample_far(const hs_contour *C, double y, decay *D, double *work)
         double k = D->share[i];
         total += k;
         if (hs_is_light(C, j)) continue;
-        if (hs_is_pair(C, j)) far += build(C, j, D, work) ? 0 : k * log(hs_two_far_upper(&D->T, C->c, y));
+        if (hs_is_pair(C, j))
+            far += build(C, j, D, work) ? 0 : k * hs_far_log(hs_two_far_upper(&D->T, C->c, y), hs_is_ruled(C, j));
         else if (C->run.q[j] == 1) far -= 0.5 * k * C->run.m[j] * C->run.m[j] * y * y;
         else if (build(C, j, D, work) == HS_OK)
             far += k * hs_far_log(hs_grid_far_upper(&D->G, a, y), hs_is_ruled(C, j));
@@ -210,11 +211,12 @@ static double first_end(hs_contour *C, double target, decay *D, double *power, d
  * y^2, if they do at x = lo; from C->y_far on Psi does. */
 static double tail_start(hs_contour *C, double y, double need, decay *D, double *work)
 {
-    double root = 0.25 * D->spread * D->spread - D->fourth * (need + 0.3) / 12, lo, end;
+    double root = 0.25 * D->spread * D->spread - D->fourth * (need + 0.3) / 12, lo, end, far;
     root = root > 0 ? (0.5 * D->spread + sqrt(root)) * 24 / D->fourth : 0;
     lo = (need + 0.3) / (0.5 * D->spread - D->fourth * y * y / 48);
     if (!(root > 2 * y * y && lo > 0 && lo < 1.7 * y * y)) root = 0;
-    end = find_far(C, y, need, hs_has_pairs(C) ? fmin(fmax(sqrt(root), 6 * y), 64 * y) : 1e6 * y, D, work);
+    far = hs_has_pairs(C) && !C->run.ruled ? fmin(fmax(sqrt(root), 6 * y), 64 * y) : 1e6 * y;
+    end = find_far(C, y, need, far, D, work);
     if (end * end <= root) {
         y = fmax(y, sqrt(lo));
         C->y_far = fmax(end, 1.05 * y);

@@ -328,6 +328,9 @@ static int visit_subsampled(const hs_contour *C, double m, double q, gridded *V,
     return HS_OK;
 }
 
+/* Nats below which inner grids of pairs leave everything out. */
+static double pair_depth(const hs_contour *C) { return C->nats + C->loss + log(C->ktot) + 2; }
+
 /* Meshes of a pair at the tilts z and whether its nodes are worth the shifted paths. 0 if there is no mesh. */
 static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z, double log_m, double R, double *h,
                        int *shifted)
@@ -361,7 +364,8 @@ static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z
 
 /* The nodes of a pair on the grids of the real line; the quadrature bound is taken for four ranges of frequencies, the
  * highest first, whose strip serves the others, too. */
-static void pair_nodes(const hs_contour *C, hs_two *T, double k, double c1, double c2, double rest, hs_sums *S)
+static void pair_nodes(const hs_contour *C, hs_two *T, double k, int ruled, double c1, double c2, double rest,
+                       hs_sums *S)
 {
     double slope[HS_NODES_RANGES];
     int64_t from, to = C->N + 1;
@@ -371,7 +375,7 @@ static void pair_nodes(const hs_contour *C, hs_two *T, double k, double c1, doub
     for (i = 4; i >= 1; i--, to = from) { /* |y| <= i/4 y_grid */
         double quad = hs_two_quadrature_upper(T, C->c, C->y_grid * i / 4) + rest;
         from = (int64_t)fmin((double)to, floor(C->y_grid * (i - 1) / 4 / C->dy));
-        add_nodes(C, k, 0, 0, slope, quad, from, to, S);
+        add_nodes(C, k, 0, ruled, slope, quad, from, to, S);
     }
 }
 
@@ -391,15 +395,16 @@ static double pair_var_upper(const hs_contour *C, hs_two *T, double mean, double
 }
 
 /* What a pair adds to the bound of the tail, on the grids of the real line. */
-static void pair_tail(const hs_contour *C, hs_two *T, double k, double c1, double c2, double level, double rest,
+static void pair_tail(const hs_contour *C, hs_two *T, double k, int ruled, double c1, double c2, double level,
                       const hs_moments *mo, hs_sums *S)
 {
+    double rest = level + 4 * exp(-pair_depth(C) - 2);
     int i;
     if (C->y_far > 0) {
         if (C->y_far > C->N * C->dy)
             band_moments(C, &T->G, HUGE_VAL, mo->mean,
                          hs_two_quadrature_upper(T, C->c, fmax(C->y_far, C->y_grid)) + rest + C->y_far * c1, k, S);
-        S->far[0] += k * log(fmin(1, hs_two_far_upper(T, C->c, C->y_far) + level));
+        S->far[0] += k * hs_far_log(fmin(1, hs_two_far_upper(T, C->c, C->y_far) + level), ruled);
         return;
     }
     for (i = 0; i < C->doublings; i++) {
@@ -414,8 +419,8 @@ static void pair_tail(const hs_contour *C, hs_two *T, double k, double c1, doubl
 /* K of the pair at c and at the tilts of the aliases, on the grids of the real line, added to the sums. *out: the
  * relative error of M(c) by the quadrature, the ends and what was dropped; *level: that of phi on the neighbourhood of
  * the real line. */
-static int pair_cgfs(const hs_contour *C, hs_two *T, const double *z, double k, hs_sums *S, hs_moments *mo, double *out,
-                     double *level)
+static int pair_cgfs(const hs_contour *C, hs_two *T, const double *z, double k, int ruled, hs_sums *S, hs_moments *mo,
+                     double *out, double *level)
 {
     int i;
     for (i = 2; i >= 0; i--) {
@@ -427,20 +432,22 @@ static int pair_cgfs(const hs_contour *C, hs_two *T, const double *z, double k, 
         S->K[i] += k * mo[i].log_m;
         S->err[i] += k * mo[i].err + HS_U * (2 + hs_joins(C)) * fabs(k * mo[i].log_m);
         S->inner[i] += !i ? 1.1 * k * *out : *out < 1 ? -k * log1p(-*out) : HUGE_VAL;
+        if (ruled && i) S->excess[i] += k * (*out < 1 ? hs_excess(mo[i].log_m, mo[i].err - log1p(-*out)) : HUGE_VAL);
     }
     return HS_OK;
 }
 
-/* One two-sided pair (twosided.c), by the same steps. */
-static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sums *S, double *work)
+/* Step j, a two-sided pair (twosided.c), by the same steps. */
+static int visit_pair(const hs_contour *C, int64_t j, hs_sums *S, double *work)
 {
+    const hs_pair *pair = &C->run.pair[j];
     double z[3] = {C->c, C->s_right, C->s_left}, est[3], o[3];
-    double h[HS_BRANCHES], R = C->nats + C->loss + log(C->ktot) + 2, level = 0;
+    double h[HS_BRANCHES], R = pair_depth(C), level = 0, k = C->run.k[j];
     double out = 0, c1, c2;
     hs_two T;
     hs_two_shift P;
     hs_moments mo[3];
-    int i, st, shifted;
+    int i, st, shifted, ruled = hs_is_ruled(C, j);
     for (i = 0; i < 3; i++) {
         hs_two_cgf_estimate(pair, z[i], o);
         est[i] = o[0];
@@ -449,7 +456,7 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
     if ((st = hs_two_build(&T, pair, h, fmin(fmin(z[0], z[1]), z[2]), fmax(fmax(z[0], z[1]), z[2]),
                            sqrt(2 * (R + 3)) + 1, work)))
         return st;
-    if ((st = pair_cgfs(C, &T, z, k, S, mo, &out, &level))) return st;
+    if ((st = pair_cgfs(C, &T, z, k, ruled, S, mo, &out, &level))) return st;
     hs_two_weights(&T, z[0], mo[0].log_m, &c1, &c2);
     hs_grid_trim(&T.G, exp(-R - 2));
     for (i = 0; i < pair->branches; i++)
@@ -457,9 +464,9 @@ static int visit_pair(const hs_contour *C, const hs_pair *pair, double k, hs_sum
     if (shifted) {
         if ((st = hs_two_shift_build(&T, z[0], mo[0].log_m, mo[0].err, 1.1 * out, R, &P))) return st;
         c1 = hs_two_shift_nodes(&P, C->dy, C->N, T.G.er, S->zr, S->zi);
-        add_node_range(C, k, 0, 0, c1, P.quad, 0, C->N + 1, S);
-    } else pair_nodes(C, &T, k, c1, c2, level + 4 * exp(-R - 2), S);
-    pair_tail(C, &T, k, c1, c2, level, level + 4 * exp(-R - 2), mo, S);
+        add_node_range(C, k, 0, ruled, c1, P.quad, 0, C->N + 1, S);
+    } else pair_nodes(C, &T, k, ruled, c1, c2, level + 4 * exp(-R - 2), S);
+    if (!hs_is_light(C, j)) pair_tail(C, &T, k, ruled, c1, c2, level, mo, S);
     S->k_smooth += k;
     return HS_OK;
 }
@@ -523,7 +530,7 @@ static int visit_chunk(const hs_contour *C, int chunk, double *sums, double *own
     if (!chunk && C->run.n_fits) memcpy(s->node, s->fit, sizeof(double) * (size_t)size);
     for (j = lo; j < hi && st == HS_OK; j++) {
         if (hs_stopped(C->poll, 1e4 + 100 * (double)size)) st = HS_INTERRUPTED;
-        else if (hs_is_pair(C, j)) st = visit_pair(C, &C->run.pair[j], C->run.k[j], s, own);
+        else if (hs_is_pair(C, j)) st = visit_pair(C, j, s, own);
         else if (C->run.q[j] == 1) visit_gaussian(C, C->run.m[j], C->run.k[j], s);
         else {
             gridded V = {

@@ -42,10 +42,24 @@ static double off_rate_upper(const hs_fit *f, double q, double A, double *work)
     return x >= 0 && x < 1e300 ? x * SLACK : HUGE_VAL;
 }
 
+/* The same of a two-sided pair at the real tilt z, which is that at -1 - z, too. Between 0 and -1 the quotient of 1 - M
+ * by |z (1+z)| is no more than at z = 1 [theory: compression.pair]. */
+static double off_pair_upper(const hs_fit *f, double z, double *work)
+{
+    const hs_pair pair = {1, {1}, {f->q}, {f->m}, {f->m}, 0, 0};
+    double t = z > 0 || z < -1 ? z : 1, log_m, err, x;
+    if (z == 0 || z == -1) return 0;
+    if (!(f->m < HUGE_VAL) || hs_two_log_m_upper(&pair, t, work, &log_m, &err)) return HUGE_VAL;
+    x = expm1(log_m + err);
+    if (t != z) x *= 0.5 * fabs(z * (1 + z));
+    return x >= 0 && x < 1e300 ? x * SLACK : HUGE_VAL;
+}
+
 /* F |M - 1| at most, over complex shifts [theory: compression.strip] or complex rates [theory: compression.rates]. */
 static double off_one_upper(const hs_fit *f, double A, double *work)
 {
-    double x = off_rate_upper(f, f->q, A, work), more = f->turn > 0 ? f->q / f->least : 1;
+    double x = f->sides == 2 ? off_pair_upper(f, A - 1, work) : off_rate_upper(f, f->q, A, work);
+    double more = f->turn > 0 ? f->q / f->least : 1;
     if (f->turn > 0 && A >= 2) x += 0.5 * A * (A - 1) * f->q * f->q * expm1(f->m * f->m) * SLACK;
     else if (f->turn > 0) x += more * more * SLACK * off_rate_upper(f, f->least, A, work);
     return x < 1e300 ? f->factor * x * SLACK : HUGE_VAL;

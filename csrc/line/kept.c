@@ -160,6 +160,7 @@ static int make_at(hs_contour *C, int have_eps, double value, double depth, doub
     L->K_o = HUGE_VAL;
     if (C->more) make_other(L, C, C->eps, work, n_work);
     L->C.run.m = L->C.run.q = L->C.run.k = NULL;
+    L->C.run.pair = NULL;
     L->C.run.fits = NULL; /* their errors are in the sums */
     L->C.poll = NULL;
     L->C.y_far = -1; /* the tail is known */
@@ -186,7 +187,7 @@ int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_
     hs_crossing at = {0};
     double loose = (C->more ? HS_KEPT_LOOSE : 1) * C->rtol, best = HUGE_VAL, width = HUGE_VAL, most;
     int i, depth = 0, st = HS_TOO_MANY_NODES;
-    if (hs_has_pairs(C)) return HS_BAD_ARGUMENT;
+    if (C->more && hs_has_pairs(C)) return HS_BAD_ARGUMENT;
     if (n_work < hs_kept_work()) return HS_SCRATCH;
     for (C->ktot = 0, i = 0; i < C->run.b; i++) C->ktot += C->run.k[i];
     /* the more, the more rounding is paid for, which is little beside that of many steps */

@@ -91,7 +91,7 @@ cdef hs_run run_of(m, q, k, int add, const double[:, ::1] fits=None, const int[:
             check(HS_BAD_ARGUMENT, "contour")
         run.pair = <const hs_pair *>&pairs[0]
     if fits is not None:
-        lengths(9, fits.shape[1], 9)
+        lengths(10, fits.shape[1], 10)
         run.n_fits, run.fits = lengths(fits.shape[0], fits.shape[0], fits.shape[0]), <const hs_fit *>&fits[0, 0]
         for i in range(run.n_fits):
             run.apart = run.apart or run.fits[i].of == HS_FIT_TAIL
@@ -295,10 +295,10 @@ def contour_delta(m, q, k, int add, double eps, double rtol, double T0, int n_th
 
 def contour_curve(m, q, k, int add, const double[::1] eps, double rtol, double T0, int n_threads, double[::1] work,
                   const double[:, ::1] fits=None, int ruled=0, int light=0,
-                  const double[:, ::1] outline=None, int light_outline=0):
+                  const double[:, ::1] outline=None, int light_outline=0, const unsigned char[::1] pairs=None):
     """Rows (status, log_scale, lower, estimate, upper, five terms) of deltas at ascending eps; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, None, light, outline, light_outline), &poll)
+    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs, light, outline, light_outline), &poll)
     cdef int status
     out = np.empty((eps.shape[0], 10))
     cdef double[:, ::1] rows = out
@@ -366,10 +366,11 @@ KEPT_MORE, KEPT_ROOM, KEPT_WORK = HS_KEPT_MORE, hs_kept_room(), hs_kept_work()
 
 def kept_make(m, q, k, int add, int have_eps, double value, double rtol, double T0, double[::1] kept,
               double[::1] work, const double[:, ::1] fits=None, int ruled=0, int light=0,
-              const double[:, ::1] outline=None, int light_outline=0, int more=HS_KEPT_MORE, int n_threads=1):
+              const double[:, ::1] outline=None, int light_outline=0, int more=HS_KEPT_MORE, int n_threads=1,
+              const unsigned char[::1] pairs=None):
     """The status of a line that was made to be kept in KEPT_ROOM doubles; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, None, light, outline, light_outline), &poll)
+    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs, light, outline, light_outline), &poll)
     cdef int status
     lengths(kept.shape[0], hs_kept_room(), hs_kept_room())
     C.rtol, C.T0, C.more, C.n_threads = rtol, T0, more, n_threads

@@ -23,8 +23,11 @@ from numpy.typing import NDArray
 
 from . import _core
 from .what.pair import GaussianSteps
+from .what.sampling import two_sided
 
 U = 2.0**-53
+UP = 1 + 1e-12
+"""Pays for the rounding of what is bounded by a few positive terms."""
 UNIT = max(0.5 * float(np.finfo(np.longdouble).eps), 2.0**-64)
 BOXES, DEGREES, LOWEST = _core.STEP_BOXES, _core.STEP_MOMENTS, _core.STEP_LOWEST
 POINTS = DEGREES // 2
@@ -68,7 +71,8 @@ class Ruled(NamedTuple):
     fine : whether it was made from the steps, in narrow boxes.   wide : whether its boxes are as wide as can be
     (wide.py).   light : how many of the last rows the tail of a line leaves out.
     outline : m, q, k of a few steps that a line is placed by, the last light_outline of them light.
-    apart : whether its rows are for a tail or for all else (rates.py), never for both.
+    apart : whether its rows are for a tail or for all else (rates.py), never for both.   pairs : hs_pair bytes of the
+    rows, of which those with branches are two-sided pairs; None: of sampled Gaussian steps.
     """
 
     steps: GaussianSteps
@@ -81,14 +85,47 @@ class Ruled(NamedTuple):
     outline: NDArray[np.float64] | None = None
     light_outline: int = 0
     apart: bool = False
+    pairs: NDArray[np.uint8] | None = None
 
     @property
     def options(self):
         """What the gate takes besides the steps."""
         options = {"fits": self.fits, "ruled": self.ruled}
+        if self.pairs is not None:
+            return options | {"pairs": self.pairs, "light": self.light}
         if not self.wide:
             return options
         return options | {"light": self.light, "outline": self.outline, "light_outline": self.light_outline}
+
+
+class Ellipse(NamedTuple):
+    """What bounds M - 1 on an ellipse about shifts, rho the sum of its half axes in half widths of the box.
+
+    most, factor : m' and F of sampled Gaussian steps [theory: compression.strip].   grown, pair_factor, bend : of
+    two-sided pairs, see `of_pairs`; infinite where nothing is proved.
+    """
+
+    rho: float
+    most: float
+    factor: float
+    grown: float
+    pair_factor: float
+    bend: float
+
+    def of_pairs(self, q: float) -> tuple[float, float, float]:
+        """(q', m', F) of two-sided pairs of rate q [theory: compression.pair]."""
+        if not self.grown < 50.0:
+            return q, math.inf, math.inf
+        more = math.exp(self.grown) * UP
+        more_rate, both = q * more, (1 - q) + q * more
+        factor = both * self.pair_factor * math.exp(self.bend * max(0.0, math.log(q / (1 - q)))) * UP
+        return min(more_rate / both * UP, 1 - U), self.most, factor
+
+    def fit(self, group: float, q: float, sides: int, weight: float):
+        """A row of hs_fit."""
+        if sides == 1:
+            return group, q, self.most, self.factor, weight
+        return (group, *self.of_pairs(q), weight, 0.0, 0.0, 0.0, 0.0, 2.0)
 
 
 class StepMoments:
@@ -201,13 +238,14 @@ class StepMoments:
             off = _differences_upper(moments, chebyshev(x), w, MOMENT_ERROR)
             yield Boxes(q, box, middle, half, moments[:, 0], m, w, off)
 
-    def rule(self, merged: bool = True) -> Ruled:
-        """The rule of all steps; `merged`: shifts up to an octave apart share one rule, else those of a box."""
+    def rule(self, merged: bool = True, sides: int = 1) -> Ruled:
+        """The rule of all steps; `merged`: shifts up to an octave apart share one rule, else those of a box. sides = 2:
+        sampled steps are two-sided pairs, and plain ones are moved twice as far."""
         rows, fits, total, plain = [], [], 0.0, 0
         for of in self.boxes():
             total += float(of.steps.sum())
             if of.q == 1:
-                row, fit = plain_row(of)
+                row, fit = plain_row(of, sides)
                 rows.append(row)
                 fits.append(fit)
                 plain = 1
@@ -215,15 +253,15 @@ class StepMoments:
             for here in _octaves(of.middle, of.half):
                 group = 2.0 * len(fits)  # a name that no other group has
                 boxes = tuple(of.box[here].tolist())
-                for rho, most, factor in _ellipses_of(boxes):
-                    size = _weight(of.off[here], of.steps[here], of.w[here].sum(axis=1), rho)
-                    fits.append((group, of.q, most, factor, size, 0.0))
+                for e in _ellipses_of(boxes):
+                    size = _weight(of.off[here], of.steps[here], of.w[here].sum(axis=1), e.rho)
+                    fits.append(e.fit(group, of.q, sides, size))
                 shift, weight = of.points(here)
                 if merged:
                     shift, weight, more = _one_rule(shift, weight, (boxes[0], boxes[-1]))
-                    fits += [(group + 1, of.q, *row, 0.0) for row in more]
+                    fits += [e.fit(group + 1, of.q, sides, size) for e, size in more]
                 rows += [(one, of.q, count) for one, count in zip(shift.tolist(), weight.tolist(), strict=True)]
-        return ruled_of(rows, fits, total, len(rows) - plain)
+        return ruled_of(rows, fits, total, len(rows) - plain, sides=sides)
 
 
 class Boxes(NamedTuple):
@@ -248,24 +286,28 @@ class Boxes(NamedTuple):
         return self.m[here][used], self.w[here][used]
 
 
-def plain_row(of: Boxes):
+def plain_row(of: Boxes, sides: int = 1):
     """The row (m, q, k) of all steps without sampling, and what it is off by: log M = m^2 z (1+z)/2
-    [theory: compression.gaussian]."""
+    [theory: compression.gaussian]; of `sides` shifts each."""
+    times = float(sides * sides)
     squares, off, middle, half = float(np.sum(of.w * of.m * of.m)), of.off, of.middle, of.half
     x_2 = off[:, 0] * (middle**2 + 0.5 * half**2) + 2 * middle * half * off[:, 1] + 0.5 * half**2 * off[:, 2]
     size = float(x_2.sum()) * (1 + 1e-9) + (of.w.size + 8) * U * squares
-    return (1.0, 1.0, squares), (0.0, 1.0, 0.0, 0.0, size, 0.0)
+    return (1.0, 1.0, times * squares), (0.0, 1.0, 0.0, 0.0, times * size, 0.0)
 
 
-def ruled_of(rows, fits, total: float, ruled: int, **more) -> Ruled:
-    """A rule from its rows and what it is off by."""
+def ruled_of(rows, fits, total: float, ruled: int, sides: int = 1, **more) -> Ruled:
+    """A rule from its rows and what it is off by; sides = 2: of two-sided pairs, for which there are placeholders."""
     steps = GaussianSteps(*np.array(rows, dtype=float).reshape(-1, 3).T.copy())
+    if sides == 2:
+        more["pairs"] = two_sided(steps.shift, steps.q)
+        steps = GaussianSteps(np.ones_like(steps.k), np.ones_like(steps.k), steps.k)
     return Ruled(steps, ruled, _padded(fits), total, **more)
 
 
 def _padded(fits) -> NDArray[np.float64]:
     """Rows of hs_fit, whose last columns are 0 where they are not given."""
-    return np.array([(*row, *[0.0] * (9 - len(row))) for row in fits], dtype=float).reshape(-1, 9)
+    return np.array([(*row, *[0.0] * (10 - len(row))) for row in fits], dtype=float).reshape(-1, 10)
 
 
 def moments_of_steps(steps: GaussianSteps) -> StepMoments | None:
@@ -302,12 +344,12 @@ def _octaves(middle, half) -> list[slice]:
 
 
 @functools.lru_cache(256)
-def _ellipses_of(boxes: tuple[int, ...], whole: bool = False) -> list[tuple[float, float, float]]:
-    """(rho, m', F) of the ellipses tried around boxes, or, `whole`, around all between the first and the last."""
+def _ellipses_of(boxes: tuple[int, ...], whole: bool = False) -> list[Ellipse]:
+    """The ellipses tried around boxes, or, `whole`, around all between the first and the last."""
     middle, half = _places(np.array(boxes))
     if whole:
         middle, half = (part[None] for part in _hull(middle, half))
-    return [(rho, *ellipse(middle, half, rho)) for rho in _ellipses(middle, half)]
+    return [ellipse(middle, half, rho) for rho in _ellipses(middle, half)]
 
 
 def _hull(middle, half):
@@ -316,7 +358,7 @@ def _hull(middle, half):
 
 
 def _one_rule(m, w, ends: tuple[int, int]):
-    """A Gauss rule of the weights w at m, and rows (m', F, weight) of what it is off by; none where it has no fewer."""
+    """A Gauss rule of the weights w at m, and (ellipse, weight) of what it is off by; none where it has no fewer."""
     middle, half = (float(part) for part in _hull(*_places(np.array(ends))))
     count = math.ceil(PRECISION / (2 * math.log(REACH * _widest(middle, half))))
     if not count < m.size:
@@ -326,7 +368,7 @@ def _one_rule(m, w, ends: tuple[int, int]):
 
 def _gauss_of(m, w, middle: float, half: float, count: int, ellipses):
     """(points, weights, rows) of the Gauss rule of `count` points of the weights w at m in a box, with what it is off
-    by on each of the ellipses (rho, m', F)."""
+    by on each of the ellipses."""
     points, weights = stieltjes((m - middle) / half, w, count)
     shift = middle + half * points
     degrees = 2 * count + 8
@@ -336,7 +378,7 @@ def _gauss_of(m, w, middle: float, half: float, count: int, ellipses):
     rounded = theirs[0] * (error + (m.size + 4) * UNIT) + ours[0] * (error + (shift.size + 4) * UNIT)
     off = ((np.abs(theirs - ours) + rounded) * (1 + 1e-9)).astype(float)[None]
     before, total = w.sum(keepdims=True), weights.sum(keepdims=True)
-    return shift, weights, [(most, factor, _weight(off, before, total, rho)) for rho, most, factor in ellipses]
+    return shift, weights, [(e, _weight(off, before, total, e.rho)) for e in ellipses]
 
 
 def _moments(m, w, middle: float, half: float, degrees: int) -> NDArray[np.longdouble]:
@@ -348,11 +390,11 @@ def _moments(m, w, middle: float, half: float, degrees: int) -> NDArray[np.longd
     return sums
 
 
-def fine_rule(steps: GaussianSteps) -> Ruled | None:
+def fine_rule(steps: GaussianSteps, sides: int = 1) -> Ruled | None:
     """A rule made from the steps in boxes of a 16th of an octave; None where it has too many rows or takes longer than
-    a sum over the steps [theory: compression.rule]."""
+    a sum over the steps [theory: compression.rule]. `sides` as in StepMoments.rule."""
     plain = steps.q == 1
-    squares = float(np.sum(steps.k[plain] * steps.shift[plain] ** 2))
+    squares = float(np.sum(steps.k[plain] * (sides * steps.shift[plain]) ** 2))
     rows = [(1.0, 1.0, squares)] * bool(plain.any())  # as in StepMoments.rule
     fits = [(0.0, 1.0, 0.0, 0.0, (np.count_nonzero(plain) + 4) * 2 * U * squares, 0.0)] * len(rows)
     order = np.lexsort((steps.shift[~plain], steps.q[~plain]))
@@ -372,18 +414,20 @@ def fine_rule(steps: GaussianSteps) -> Ruled | None:
             middle, half, ellipses = _fine_box(int(box[at]))
             group = 2.0 * len(fits)
             shift, weight, more = _gauss_of(shift, weight, middle, half, FINE_POINTS, ellipses)
-            fits += [(group, rate, *row, 0.0) for row in more]
+            fits += [e.fit(group, rate, sides, size) for e, size in more]
         rows += [(one, rate, n) for one, n in zip(shift.tolist(), weight.tolist(), strict=True)]
-    return ruled_of(rows, fits, float(steps.k.sum()), len(rows) - bool(plain.any()), fine=True) if fits else None
+    if not fits:
+        return None
+    return ruled_of(rows, fits, float(steps.k.sum()), len(rows) - bool(plain.any()), sides=sides, fine=True)
 
 
 @functools.lru_cache(1024)
-def _fine_box(box: int) -> tuple[float, float, list[tuple[float, float, float]]]:
-    """Middle and half width of a box, exactly, and (rho, m', F) of its ellipses."""
+def _fine_box(box: int) -> tuple[float, float, list[Ellipse]]:
+    """Middle and half width of a box, exactly, and its ellipses."""
     octave, part = divmod(box, FINE_BOXES)
     half = math.ldexp(0.5 / FINE_BOXES, octave)
     middle = math.ldexp(1, octave) + (2 * part + 1) * half
-    return middle, half, [(rho, *ellipse(np.array([middle]), np.array([half]), rho)) for rho in FINE_ELLIPSES]
+    return middle, half, [ellipse(np.array([middle]), np.array([half]), rho) for rho in FINE_ELLIPSES]
 
 
 def stieltjes(x, w, count: int):
@@ -526,18 +570,30 @@ def _weight(off, count, total, rho: float) -> float:
     return float((known + rest).sum()) * (1 + 1e-9)
 
 
-def ellipse(middle, half, rho: float) -> tuple[float, float]:
-    """(m', F) of the ellipses with sum of half axes rho * half around boxes, the largest over all, by arcs up to the
-    largest arg m [theory: compression.arcs]; infinite where an ellipse leaves the sector."""
+def ellipse(middle, half, rho: float) -> Ellipse:
+    """The largest bounds over the ellipses with sum of half axes rho * half around boxes, by arcs up to the largest
+    arg m [theory: compression.arcs]; infinite where an ellipse leaves the sector."""
     a, b = half * 0.5 * (rho + 1 / rho), half * 0.5 * (rho - 1 / rho)
     if not np.all(a * a + b * b < 0.98 * middle**2):
-        return np.inf, np.inf
+        return Ellipse(rho, *[math.inf] * 5)
     t = np.arccos(-a / middle)[:, None] * np.linspace(0, 1, ARCS + 1)
     x, y = middle[:, None] + a[:, None] * np.cos(t), b[:, None] * np.sin(t)
-    size2 = (x * x + y * y)[:, :-1] * (1 + 1e-12)
-    turn = np.arctan2(y, x)[:, 1:] * (1 + 1e-12) + 1e-15
-    cos2 = np.cos(2 * turn) * (1 - 1e-12)
-    most2 = size2 / cos2
-    log_factor = (most2 - size2 * cos2) / 8 - 0.5 * np.log(cos2)
+    size2 = x * x + y * y
+    turn = np.arctan2(y, x)[:, 1:] * UP + 1e-15
+    cos2, most = np.cos(2 * turn) / UP, size2[:, :-1] * UP
+    found = on_arcs(most / cos2, most * cos2, cos2, most * np.sin(2 * turn) * UP, size2[:, 1:] / UP)
+    return Ellipse(rho, *(bound.max().item() for bound in found))
+
+
+def on_arcs(most2, real, cos2, imag, size_lower):
+    """m', F and what Ellipse says of pairs, the largest of each row of arcs, from upper bounds of m'^2 and |Im s|, s =
+    m^2, and lower ones of Re s, cos 2 arg m and |s| [theory: compression.strip, compression.pair]."""
+    half = np.minimum(0.5 * imag * UP, 1.5)
+    tan2 = np.tan(half) ** 2 * UP
     with np.errstate(over="ignore"):  # shifts of 50 and more: no bound
-        return float(np.sqrt(most2.max()) * (1 + 1e-12)), float(np.exp(log_factor.max()) * (1 + 1e-12))
+        factor = np.exp(((most2 - real) / 8 - 0.5 * np.log(cos2)).max(axis=-1)) * UP
+        turned = (0.65 * tan2 + 0.15 * tan2 * tan2 + half * half) / (2 * size_lower) * UP
+        pair = np.exp((turned - 0.5 * np.log(cos2) - 0.5 * np.log(np.cos(half))).max(axis=-1)) * UP
+    pair = np.where((half < 1.5).all(axis=-1), pair, np.inf)
+    bend = (0.2 * tan2 / size_lower).max(axis=-1) * UP
+    return np.sqrt(most2.max(axis=-1)) * UP, factor, 0.5 * (most2 - real).max(axis=-1) * UP, pair, bend

@@ -312,8 +312,11 @@ class _Settings(Question):
     def _shared(self, eps: float) -> str:
         """The route whose points are shared: the one asked for, or what `auto` takes at one of the points; "" where
         there is none."""
-        if self.gaussian and self.total > 1 and self.route in ("auto", "contour"):
-            return "compressed" if any(True for _ in self.rules) else "contour"
+        if self.route in ("auto", "contour"):
+            if not self.few and any(True for _ in self.rules):
+                return "compressed"
+            if self.gaussian and self.total > 1:
+                return "contour"
         if self.route == "pld":
             return "pld"
         if self.gaussian or self.run.steps == 1 or self.route not in ("auto", "contour"):

@@ -249,10 +249,10 @@ def _on_a_disc(m, q, k, a: float, nodes: list, fits: list) -> None:
     """Points and fits of the steps of a span of shifts and rates, over (m^2 - s)/(m^2 + s)."""
     low, high, top, total = float(m[0]), float(m[-1]), float(q.max()), float(k.sum())
     found = disc_ellipses(low, high) if low < high else []
-    exponents = wide._exponent(top, np.array([most for _, most, _ in found] or [1.0]), a)
+    exponents = wide._exponent(top, np.array([e.most for e in found] or [1.0]), a)
     nats, points, best = math.log(total) + TARGET + MARGIN, math.inf, 0
-    for i, ((rho, _, factor), exponent) in enumerate(zip(found, exponents.tolist(), strict=False)):
-        size = factor * exponent
+    for i, (e, exponent) in enumerate(zip(found, exponents.tolist(), strict=False)):
+        size, rho = e.factor * exponent, e.rho
         needed = (nats + math.log(4 * size / (1 - 1 / rho))) / math.log(rho) if size < 0.5 else math.inf
         points, best = min((points, best), (max(2.0, needed), i))
     per_rate = _points_of_rates(q, high, total, a)
@@ -273,8 +273,8 @@ def _on_a_disc(m, q, k, a: float, nodes: list, fits: list) -> None:
     weights, missed, both = _weights(shifts, rates, sums, off, total)
     _append(shifts.points.tolist(), rates.points.tolist(), weights, nodes)
     group = 2.0 * len(fits) + 2
-    for rho, most, factor in (found[i] for i in (best, best + 2, best + 4, best + 6) if i < len(found)):
-        fits.append((group, top, most, factor, _weight(missed, both, 0.0, rho), 0.0, 0.0, 0.0, NODES))
+    for e in (found[i] for i in (best, best + 2, best + 4, best + 6) if i < len(found)):
+        fits.append((group, top, e.most, e.factor, _weight(missed, both, 0.0, e.rho), 0.0, 0.0, 0.0, NODES))
     for rho, most, least, turn in _rate_ellipses(float(q.min()), top):
         size = _weight(total * rates.moved_upper()[None], total * (1 + rates.lebesgue_upper), 0.0, rho)
         fits.append((group + 1, most, high, 1.0, size, 0.0, turn, least, NODES))

@@ -20,10 +20,11 @@ def rules(
     moments_of: Callable[[], StepMoments | None],
     steps_of: Callable[[], GaussianSteps] | None,
     widest: bool = True,
+    sides: int = 1,
 ) -> Iterator[Ruled]:
     """The rules worth a line, the one of fewest rows first, of a run of `count` distinct steps whose moments are
     moments_of() and which are themselves, if they are known, steps_of(); none where the steps are hardly more. Without
-    `widest` those whose rows all count in a tail."""
+    `widest` those whose rows all count in a tail. sides = 2: sampled steps are two-sided pairs."""
     if count < compression.FEWEST:
         return
 
@@ -37,15 +38,15 @@ def rules(
     moments = kept("moments", moments_of)
     made: list[tuple[str, Callable[[], Ruled | None]]] = []
     if moments:
-        made = [("wide", lambda: wide.wide_rule(moments))] if widest else []
-        made += [("merged", moments.rule), ("boxes", lambda: moments.rule(False))]
-    elif steps_of and widest and count >= rates.FEWEST:
+        made = [("wide", lambda: wide.wide_rule(moments, sides))] if widest else []
+        made += [("merged", lambda: moments.rule(True, sides)), ("boxes", lambda: moments.rule(False, sides))]
+    elif steps_of and widest and count >= rates.FEWEST and sides == 1:
         made = [("rates", lambda: rates.rule(steps_of()))]
     for name, make in made:
         ruled = kept(name, make)
         if ruled and ruled.steps.shift.size < compression.WORTH * count:
             yield ruled
     if steps_of and count <= compression.FINE_MOST:
-        ruled = kept("fine", lambda: compression.fine_rule(steps_of()))
+        ruled = kept("fine", lambda: compression.fine_rule(steps_of(), sides))
         if ruled:
             yield ruled

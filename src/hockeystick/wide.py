@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import compression
-from .compression import ARCS, UNIT, Boxes, Ruled, StepMoments, plain_row, ruled_of
+from .compression import ARCS, UNIT, UP, Boxes, Ellipse, Ruled, StepMoments, plain_row, ruled_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,30 +53,31 @@ NEAR = 0.06
 """As in csrc/line/orders.c."""
 
 
-def wide_rule(moments: StepMoments) -> Ruled | None:
-    """The rule in the widest boxes; None where all steps are plain or rare jumps rule the line."""
+def wide_rule(moments: StepMoments, sides: int = 1) -> Ruled | None:
+    """The rule in the widest boxes; None where all steps are plain or rare jumps rule the line. sides = 2: of two-sided
+    pairs, whose small shifts have boxes like the others."""
     rows, fits, total, plain, rates = [], [], 0.0, 0, []
     for of in moments.boxes():
         total += float(of.steps.sum())
         if of.q < 1:
             rates.append(of)
             continue
-        row, fit = plain_row(of)
+        row, fit = plain_row(of, sides)
         rows.append(row)
         fits.append(fit)
         plain = 1
     if not rates:
         return None
-    sizes = [of.q**2 * np.sum(of.w * np.expm1(np.minimum(of.m**2, 50.0)), axis=1) for of in rates]
+    sizes = [np.sum(of.w * _variance(of.m, of.q, sides), axis=1) for of in rates]
     variance = sum(float(size.sum()) for size in sizes) + sum(row[2] for row in rows)
     tilt = 0.6 * FREQUENCY / math.sqrt(variance)
-    if not _cost(rates, 1 + tilt) < JUMPS * 0.5 * tilt * (1 + tilt) * variance:
+    if not sides**2 * _cost(rates, 1 + tilt) < JUMPS * 0.5 * tilt * (1 + tilt) * variance:
         return None  # rare jumps rule the line, whose nodes these boxes are too wide for
-    cuts = _cuts(rates, sizes, variance)
+    cuts = _cuts(rates, sizes, variance) if sides == 1 else [0] * len(rates)
     groups = []
     for of, cut in zip(rates, cuts, strict=True):
-        for here in _spans(of, cut, 1 + tilt):
-            rule, more = _on_a_disc(of, here, 1 + tilt, 2.0 * len(fits))
+        for here in _spans(of, cut, 1 + tilt, sides):
+            rule, more = _on_a_disc(of, here, 1 + tilt, 2.0 * len(fits), sides=sides)
             groups.append(rule)
             fits += more
     weights, most = [], _heavy(groups, sum(row[2] for row in rows), variance)
@@ -96,6 +97,7 @@ def wide_rule(moments: StepMoments) -> Ruled | None:
         fits,
         total,
         len(rows) + len(last) - plain,
+        sides,
         wide=True,
         light=len(last),
         outline=np.array(outline + others, dtype=float).T.copy(),
@@ -104,9 +106,15 @@ def wide_rule(moments: StepMoments) -> Ruled | None:
 
 
 def _share(row: tuple[float, float, float]) -> float:
-    """About the variance of a row."""
+    """About the variance of a row, or a fourth of it."""
     m, q, k = row
-    return k * q * q * math.expm1(min(m * m, 50.0))
+    return float(k * _variance(np.array(m), q, 1))
+
+
+def _variance(m: NDArray[np.float64], q: float, sides: int) -> NDArray[np.float64]:
+    """About the variance of the loss of a step."""
+    s = np.minimum(m * m, 50.0)
+    return q * q * (np.expm1(s) if sides == 1 else 4 * np.sinh(s))
 
 
 def _heavy(groups, left: float, variance: float) -> float:
@@ -167,7 +175,7 @@ def orders(q: float, squares: NDArray[np.float64], count: float, variance: float
     return np.array(found) + math.log(count)
 
 
-def _spans(of: Boxes, first: int, a: float) -> list[slice]:
+def _spans(of: Boxes, first: int, a: float, sides: int) -> list[slice]:
     """The boxes from `first` on in parts of about an octave, as wide as each other, and where that is fewer points in
     halves of these."""
     low, high = of.middle - of.half, of.middle + of.half
@@ -176,48 +184,48 @@ def _spans(of: Boxes, first: int, a: float) -> list[slice]:
     parts = max(1, round(math.log2(float(high[-1] / low[first])) / 1.2))
     ends = low[first] * (high[-1] / low[first]) ** (np.arange(1, parts) / parts)
     at = [first, *(np.searchsorted(of.middle[first:], ends) + first).tolist(), len(low)]
-    return [each for i, j in itertools.pairwise(at) if i < j for each in _halves(of, slice(i, j), a)]
+    return [each for i, j in itertools.pairwise(at) if i < j for each in _halves(of, slice(i, j), a, sides)]
 
 
-def _halves(of: Boxes, here: slice, a: float) -> list[slice]:
+def _halves(of: Boxes, here: slice, a: float, sides: int) -> list[slice]:
     half = (here.start + here.stop) // 2
     if here.stop - here.start < 4:
         return [here]
     parts = slice(here.start, half), slice(half, here.stop)
-    whole, *each = (_plan_of_disc(of, part, a)[0] for part in (here, *parts))
+    whole, *each = (_plan_of_disc(of, part, a, sides=sides)[0] for part in (here, *parts))
     if whole < math.inf and whole <= sum(each):
         return [here]
-    return [each for part in parts for each in _halves(of, part, a)]
+    return [each for part in parts for each in _halves(of, part, a, sides)]
 
 
-def _plan_of_disc(of: Boxes, here: slice, a: float, target: float = TARGET):
-    """(number of points, ellipses (rho, m', F), which of them is the best) of a rule for some boxes; infinitely many
-    where no ellipse will do."""
+def _plan_of_disc(of: Boxes, here: slice, a: float, target: float = TARGET, sides: int = 1):
+    """(number of points, ellipses, which of them is the best) of a rule for some boxes; infinitely many where no
+    ellipse will do."""
     low, high = float(of.middle[here][0] - of.half[here][0]), float(of.middle[here][-1] + of.half[here][-1])
     nats = math.log(float(of.steps[here].sum())) + target
     found = disc_ellipses(low, high)
     points = [math.inf]
-    exponents = _exponent(of.q, np.array([most for _, most, _ in found]), a)
-    for (rho, _, factor), exponent in zip(found, exponents.tolist(), strict=True):
-        size = factor * exponent
+    exponents = sides**2 * _exponent(of.q, np.array([e.most for e in found]), a)
+    for e, exponent in zip(found, exponents.tolist(), strict=True):
+        size, rho = (e.factor if sides == 1 else e.of_pairs(of.q)[-1]) * exponent, e.rho
         points.append((nats + math.log(4 * size / (1 - 1 / rho))) / (2 * math.log(rho)) if size < 0.5 else math.inf)
     best = int(np.argmin(points))
     return max(1.0, points[best]), found, best - 1
 
 
-def _on_a_disc(of: Boxes, here: slice, a: float, group: float, target: float = TARGET):
+def _on_a_disc(of: Boxes, here: slice, a: float, group: float, target: float = TARGET, sides: int = 1):
     """Rows and fits of the rule of some boxes over (m^2 - s)/(m^2 + s)."""
     boxes = tuple(of.box[here].tolist())
     low, high = float(of.middle[here][0] - of.half[here][0]), float(of.middle[here][-1] + of.half[here][-1])
-    needed, found, best = _plan_of_disc(of, here, a, target)
+    needed, found, best = _plan_of_disc(of, here, a, target, sides)
     fits = []
-    for rho, most, factor in compression._ellipses_of(boxes)[1::2]:
-        size = compression._weight(of.off[here], of.steps[here], of.w[here].sum(axis=1), rho)
-        fits.append((group, of.q, most, factor, size, 0.0))
+    for e in compression._ellipses_of(boxes)[1::2]:
+        size = compression._weight(of.off[here], of.steps[here], of.w[here].sum(axis=1), e.rho)
+        fits.append(e.fit(group, of.q, sides, size))
     shift, weight = of.points(here)
     if needed == math.inf and found:  # as good as any
         best = len(found) // 2
-        needed = compression.PRECISION / (2 * math.log(found[best][0]))
+        needed = compression.PRECISION / (2 * math.log(found[best].rho))
     if not needed < shift.size:
         return _rows(of.q, shift, weight), fits
     count = math.ceil(needed)
@@ -233,8 +241,8 @@ def _on_a_disc(of: Boxes, here: slice, a: float, group: float, target: float = T
     off = misfit_upper(place, (8 + 1 / tangent) * UNIT, (shift, weight), (shifts, weights), 2 * count + 8)
     before, total = weight.sum(keepdims=True), weights.sum(keepdims=True)
     narrower = [i for i in (best + 2, best + 4, best + 6) if i < len(found)]
-    for rho, most, factor in (found[i] for i in (best, *narrower)):
-        fits.append((group + 1, of.q, most, factor, compression._weight(off, before, total, rho), 0.0))
+    for e in (found[i] for i in (best, *narrower)):
+        fits.append(e.fit(group + 1, of.q, sides, compression._weight(off, before, total, e.rho)))
     return _rows(of.q, shifts, weights), fits
 
 
@@ -307,25 +315,23 @@ def _tangent(low: float, high: float) -> float:
 
 
 @functools.lru_cache(1024)
-def disc_ellipses(low: float, high: float, reaches: tuple[float, ...] = REACHES) -> list[tuple[float, float, float]]:
-    """(rho, m', F) of the ellipses on the disc about the box with the larger half axes `reaches`, as far as these are
-    wider than the box [theory: compression.disc]."""
+def disc_ellipses(low: float, high: float, reaches: tuple[float, ...] = REACHES) -> list[Ellipse]:
+    """The ellipses on the disc about the box with the larger half axes `reaches`, as far as these are wider than the
+    box [theory: compression.disc]."""
     tangent, centre = _tangent(low, high), low * high
     reach = np.array([[reach] for reach in reaches if reach > 1.05 * tangent])
     rho = reach / tangent + np.sqrt((reach / tangent) ** 2 - 1)
     x, y = _circle()
     x, y = reach * x, 0.5 * tangent * (rho - 1 / rho) * y
-    inside = x * x + y * y
-    inside = 1 - np.maximum(inside[:, :-1], inside[:, 1:]) * (1 + 1e-12)
-    ahead, behind = ((1 + x) ** 2 + y * y)[:, :-1] * (1 + 1e-12), ((1 - x) ** 2 + y * y)[:, 1:] * (1 + 1e-12)
-    most2 = centre * ahead / inside * (1 + 1e-12)
-    cos2 = inside / np.sqrt(ahead * behind) * (1 - 1e-12)  # [theory: compression.disc]
-    log_factor = (most2 - centre * inside / behind * (1 - 1e-12)) / 8 - 0.5 * np.log(cos2)
-    with np.errstate(over="ignore"):
-        m = np.sqrt(most2.max(axis=1)) * (1 + 1e-12)
-        return list(
-            zip(rho[:, 0].tolist(), m.tolist(), (np.exp(log_factor.max(axis=1)) * (1 + 1e-12)).tolist(), strict=True)
-        )
+    inside, ahead, behind = 1 - (x * x + y * y), (1 + x) ** 2 + y * y, (1 - x) ** 2 + y * y
+    inside = np.minimum(inside[:, :-1], inside[:, 1:]) - 1e-12
+    high2, back = ahead[:, :-1] * UP, behind[:, 1:] * UP
+    imag = 2 * centre * np.maximum(y[:, :-1], y[:, 1:]) / behind[:, :-1] * UP
+    size_lower = centre * np.sqrt(ahead[:, 1:] / back) / UP
+    found = compression.on_arcs(
+        centre * high2 / inside * UP, centre * inside / back / UP, inside / np.sqrt(high2 * back) / UP, imag, size_lower
+    )
+    return [Ellipse(*row) for row in zip(rho[:, 0].tolist(), *(bound.tolist() for bound in found), strict=True)]
 
 
 @functools.lru_cache(1)

@@ -19,7 +19,7 @@ from ..arguments import exp_lower, exp_upper, log_lower
 from ..bound import AccuracyError, DomainError
 from ..outward import UP, U, log_floor, log_slack, log_sum
 from ..what.loss import ends, log_finite
-from ..what.pair import GaussianSteps, PairedSteps, paired_steps
+from ..what.pair import GaussianSteps, PairedSteps, gaussian_steps, paired_steps
 from ..what.sampling import PACKED
 from . import contour, general, jumps, saddlepoint
 from .single import variation_upper
@@ -37,6 +37,8 @@ def beyond(question, add: int, eps: float) -> Point | None:
     """
     if question.gaussian:
         return _beyond_wall(question, add, eps)
+    if question.replaced:
+        return None  # losses have no end
     parts = question.losses(add)
     low, high = ends(parts)
     if eps >= high:
@@ -80,7 +82,7 @@ def known_root(question, add: int, delta: float, cheaply: bool) -> Root | None:
         return None if question.total else ZERO_ROOT
     if cheaply and _variation_upper(question, add) <= delta:
         return ZERO_ROOT
-    return _at_jump(question, add, delta)
+    return None if question.replaced else _at_jump(question, add, delta)
 
 
 def _at_jump(question, add: int, delta: float) -> Root | None:
@@ -192,6 +194,8 @@ def root_below(question, add: int, delta: float) -> Root | None:
 
 def _variation_upper(question, add: int) -> float:
     """Upper bound of delta(0)."""
+    if not question.few and question.replaced:
+        return _replaced_upper(question)
     paired = paired_steps(question.run, question.adjacency, bool(add))
     if paired is not None:
         return paired.variation_upper
@@ -199,6 +203,15 @@ def _variation_upper(question, add: int) -> float:
     if key not in cache:
         cache[key] = variation_upper(question.losses(add))  # [theory: pair.variation]
     return cache[key]
+
+
+def _replaced_upper(question) -> float:
+    """The same of many Gaussian steps, sampled or not, with a record replaced: sum k q erf(m/sqrt 2)
+    [theory: pair.branch-variation], erf x <= 2x/sqrt pi; 1 where the steps are not known."""
+    if not question.run.listed:
+        return 1.0
+    m, q, k = gaussian_steps(question.run, "add_remove")
+    return min(1.0, float(np.sum(k * q * np.minimum(1.0, math.sqrt(2 / math.pi) * m))) * (1 + (m.size + 16) * U))
 
 
 def square_variation_upper(paired: PairedSteps) -> float:

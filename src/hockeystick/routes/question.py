@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ..compression import FEWEST, moments_of_steps
 from ..rules import rules
-from ..what.pair import gaussian_facts, gaussian_steps, losses, paired_steps
+from ..what.pair import all_gaussian, gaussian_facts, gaussian_steps, losses, paired_steps
 from . import contour
 
 MOST_SAMPLED = 0.9
@@ -24,7 +24,8 @@ class Question:
 
     gaussian : whether all pairs are of the Gaussian family; other runs go through `losses`.
     total, wall : number of steps of such a run, no loss of its ADD direction is larger; 0 and infinite for any other.
-    few : whether nothing may stand for its steps but they themselves.
+    few : whether nothing may stand for its steps but they themselves.   replaced : whether all are Gaussian, sampled or
+    not, under replace_one, and some sampled.
     auto : whether no route was named.   why : what the last route said that declined.
     rough : whether an upper end of any width will do.   about : log of what delta is compared to, or 0.
     known : what routes asked before left, or None.
@@ -44,6 +45,7 @@ class Question:
         "loose",
         "mirrored",
         "n_threads",
+        "replaced",
         "rough",
         "rtol",
         "run",
@@ -59,7 +61,8 @@ class Question:
         self.loose = False
         self._steps = None
         self.gaussian, self.total, self.wall, self.mirrored = gaussian_facts(run, adjacency)
-        self.few = not self.gaussian or (run.listed and run.distinct < FEWEST)
+        self.replaced = not self.gaussian and adjacency == "replace_one" and all_gaussian(run)
+        self.few = not (self.gaussian or self.replaced) or (run.listed and run.distinct < FEWEST)
 
     @property
     def steps(self):
@@ -98,7 +101,8 @@ class Question:
     @property
     def very_many(self) -> bool:
         """Whether a looser answer of a rule is taken before the steps are summed: these are very many, or not known."""
-        return self.run.distinct > contour.VERY_MANY or not self.run.listed
+        most = contour.MANY_PAIRS if self.replaced else contour.VERY_MANY
+        return self.run.distinct > most or not self.run.listed
 
     @property
     def rules(self):
@@ -114,13 +118,15 @@ class Question:
         run, adjacency = self.run, self.adjacency
         if self.few:
             return ()
+        own = "add_remove" if self.replaced else adjacency  # whose shifts are those of one record
         return rules(
             run,
             adjacency,
             run.distinct,
-            lambda: run.step_moments(adjacency) if run.gathered else moments_of_steps(self.steps),
-            (lambda: self.steps) if run.listed else None,
+            lambda: run.step_moments(own) if run.gathered else moments_of_steps(gaussian_steps(run, own)),
+            (lambda: gaussian_steps(run, own)) if run.listed else None,
             widest,
+            2 if self.replaced else 1,
         )
 
     def losses(self, add: int):

@@ -21,6 +21,9 @@ from ..what.loss import ends
 from ..what.pair import paired_steps
 from . import bounds, composed, contour, general, jumps, one_sided, saddlepoint, single
 
+NEAR_ONE = 0.5
+"""A delta from which a root is asked first whether it is 0."""
+
 
 class Route(NamedTuple):
     """One row of the table of routes.
@@ -44,6 +47,8 @@ class Route(NamedTuple):
 
 def _contour_point(question, add: int, eps: float):
     if not question.gaussian:
+        if not question.few and (found := contour.ruled_point(question, 0, eps)):
+            return found
         paired = paired_steps(question.run, question.adjacency, bool(add))
         if paired is None:
             return general.point(question, add, eps)
@@ -58,6 +63,8 @@ def _contour_point(question, add: int, eps: float):
 
 def _contour_root(question, add: int, delta: float):
     if not question.gaussian:
+        if found := None if question.few else _ruled_root(question, delta):
+            return found
         paired = paired_steps(question.run, question.adjacency, bool(add))
         if paired is None:
             return general.root(question, add, delta)
@@ -73,9 +80,8 @@ def _contour_root(question, add: int, delta: float):
             found = contour.ruled_root(question, add, log_delta) or contour.placed_root(question, add, log_delta)
         found = found or contour.root(question.steps, add, log_delta, question.goal, question.n_threads, question.nodes)
     if found is None:
-        zero = None if question.few else contour.ruled_point(question, add, 0.0)
-        if zero and zero.at_most(delta):
-            return Root(0.0, 0.0, 0.0, zero.terms, zero.route)
+        if not question.few and (zero := _ruled_zero(question, add, delta)):
+            return zero
         if _one_step_exceeds(question.steps, delta):
             return None
         return _zero_root(
@@ -86,6 +92,19 @@ def _contour_root(question, add: int, delta: float):
             ),
         )
     return found
+
+
+def _ruled_root(question, delta: float) -> Root | None:
+    """A root by a rule for two-sided pairs, whose directions have one curve; None where none is good enough."""
+    if delta > NEAR_ONE and (zero := _ruled_zero(question, 0, delta)):
+        return zero
+    return contour.ruled_root(question, 0, math.log(delta)) or _ruled_zero(question, 0, delta)
+
+
+def _ruled_zero(question, add: int, delta: float) -> Root | None:
+    """The root 0 where a rule proves that delta(0) <= delta; else None."""
+    zero = contour.ruled_point(question, add, 0.0)
+    return Root(0.0, 0.0, 0.0, zero.terms, zero.route) if zero and zero.at_most(delta) else None
 
 
 def _long_point(question, add: int, eps: float):

@@ -101,6 +101,16 @@ def is_gaussian(run: Any, adjacency: str) -> bool:
     return run.is_gaussian(adjacency) if run.gathered else gaussian_steps(run, adjacency) is not None
 
 
+def all_gaussian(run: Any) -> bool:
+    """Whether all steps are Gaussian noise or Poisson samples of it: one-sided or plain unless a record is replaced."""
+    key = "all gaussian"
+    if key not in run._cache:
+        run._cache[key] = run.gathered or all(
+            isinstance(step.base if isinstance(step, PoissonSubsampled) else step, Gaussian) for step, _ in run.parts
+        )
+    return run._cache[key]
+
+
 class GaussianFacts(NamedTuple):
     """What is known of a run without a look at its steps; of a run not of the Gaussian family, nothing.
 
@@ -595,6 +605,8 @@ def one_curve(run: Run, adjacency: str) -> bool:
 def mirrored(run: Run, adjacency: str) -> bool:
     """Whether REMOVE and ADD have one curve: every pair is its own mirror image; under replace_one so are
     those of sampled steps and of k-ary randomised response."""
+    if adjacency == "replace_one" and all_gaussian(run):
+        return True
     replaced = (PoissonSubsampled, TruncatedPoisson, SizeRange, Group, KAryRandomizedResponse)
     kinds = MIRRORED + (replaced if adjacency == "replace_one" else ())
     return all(isinstance(step, kinds) for step, _ in run.parts)

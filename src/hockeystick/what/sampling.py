@@ -80,6 +80,26 @@ def packed(pairs) -> np.ndarray:
     return np.frombuffer(b"".join(out), np.uint8)
 
 
+_ROW = np.dtype(
+    {
+        "names": ["branches", "w", "q", "up", "down", "errors"],
+        "formats": ["i4", *[f"{MAX_BRANCHES}f8"] * 4, "2f8"],
+        "offsets": [0, *range(8, 8 + 32 * MAX_BRANCHES, 8 * MAX_BRANCHES), 8 + 32 * MAX_BRANCHES],
+        "itemsize": PACKED.size,
+    }
+)
+
+
+def two_sided(m: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """The same of pairs b(q, m) | b(q, -m), where q < 1; none of the others."""
+    rows, sampled = np.zeros(m.size, _ROW), q < 1
+    rows["branches"] = sampled
+    rows["w"][sampled, 0] = 1.0
+    for name, column in (("q", q), ("up", m), ("down", m)):
+        rows[name][sampled, 0] = column[sampled]
+    return rows.view(np.uint8)
+
+
 def variation(branches) -> float:
     """Total variation distance of a pair [theory: pair.branch-variation]: b(q, up) - b(q, -down) is q times N(up) -
     N(-down), of distance erf((up + down)/sqrt 8)."""
