@@ -136,6 +136,7 @@ def contour_curve(
     light: int = ...,
     outline: _Table | None = ...,
     light_outline: int = ...,
+    pairs: NDArray[np.uint8] | None = ...,
 ) -> NDArray[np.float64]: ...
 def contour_eps(
     m: _Vector,
@@ -210,6 +211,7 @@ def kept_make(
     light_outline: int = ...,
     more: int = ...,
     n_threads: int = ...,
+    pairs: NDArray[np.uint8] | None = ...,
 ) -> int: ...
 def kept_size(kept: _Vector) -> int: ...
 def kept_ask(

@@ -9,9 +9,19 @@
 
 enum { STEPS = 6, POINTS = 2, PARTS = 6, DEGREES = 16 };
 
+/* Kinds of boxes: of sampled steps, of small shifts of such, of two-sided pairs. Terms of each. */
+enum { SAMPLED, SMALL, PAIRS };
+enum { K, ALIASES, NODES, UPPER, VALUE, INNER, FAR };
+static const char *const NAME[3][7] = {
+    {"fit-k", "fit-aliases", "fit-nodes", "fit-upper", "fit-value", "fit-inner", "fit-far"},
+    {"orders-k", "orders-aliases", "orders-nodes", "orders-upper", "orders-value", "orders-inner", NULL},
+    {"pairs-k", "pairs-aliases", "pairs-nodes", "pairs-upper", "pairs-value", "pairs-inner", "pairs-far"},
+};
+
 typedef struct { /* steps of one box, and their rule */
     double m[STEPS], q[STEPS], k[STEPS];
     double shift[POINTS], rate[POINTS], weight[POINTS];
+    hs_pair pair[STEPS], pair_rule[POINTS];
     hs_fit fits[PARTS];
     hs_contour steps, rule;
     hs_sums S[HS_CHUNKS], R[HS_CHUNKS];
@@ -46,21 +56,37 @@ static void gauss(const double *x, const double *k, int points, double *at, doub
     weight[0] = total - weight[1];
 }
 
-/* The rows of fit.c for a box about `middle`, an ellipse each [theory: compression.rule, compression.strip]. */
-static void lay_fits(box *B, double middle, double half, int points)
+/* The largest over the upper half of an ellipse about `middle` with half axes a and b of m'^2, of F, and, of pairs, of
+ * d, with their own F [theory: compression.strip, compression.pair]. */
+static void ellipse_of(double middle, double a, double b, double q, int kind, double *out)
+{
+    int i;
+    out[0] = out[2] = 0;
+    out[1] = 1;
+    for (i = 0; i <= 400; i++) {
+        double x = middle + a * cos(HS_PI * i / 400), y = b * sin(HS_PI * i / 400), size = x * x + y * y;
+        double turn = cos(2 * atan2(y, x)), m2 = turn > 0 ? size / turn : HUGE_VAL, d = 0.5 * (m2 - size * turn);
+        double t = tan(x * y), steep = q > 0.5 ? log(q / (1 - q)) : 0, factor = exp(d / 4) / sqrt(turn);
+        if (kind == PAIRS) {
+            factor = (x * y * x * y + (0.65 + 0.4 * steep) * t * t + 0.15 * t * t * t * t) / (2 * size);
+            factor = x * y < 1.5 ? (1 - q + q * exp(d)) * exp(factor) / sqrt(turn * cos(x * y)) : HUGE_VAL;
+        }
+        out[0] = fmax(out[0], m2);
+        out[1] = fmax(out[1], factor);
+        out[2] = fmax(out[2], d);
+    }
+}
+
+/* The rows of fit.c for a box about `middle`, an ellipse each [theory: compression.rule]. */
+static void lay_fits(box *B, double middle, double half, int points, int kind)
 {
     static const double part[PARTS] = {0.85, 0.6, 0.42, 0.3, 0.2, 0.13};
     int i, j, p;
     for (p = 0; p < PARTS; p++) {
-        double rho = fmax(1.2, part[p] * 1.4 * middle / half), total = 0, most = 0, factor = 1;
-        double a = 0.5 * half * (rho + 1 / rho), b = 0.5 * half * (rho - 1 / rho), sum = 0;
-        for (i = 0; i <= 400; i++) {
-            double x = middle + a * cos(HS_PI * i / 400), y = b * sin(HS_PI * i / 400), turn = cos(2 * atan2(y, x));
-            double m2 = (x * x + y * y) / turn;
-            if (!(turn > 0)) m2 = HUGE_VAL;
-            most = fmax(most, m2);
-            factor = fmax(factor, exp((m2 - (x * x + y * y) * turn) / 8) / sqrt(turn));
-        }
+        double rho = fmax(1.2, part[p] * 1.4 * middle / half), total = 0, sum = 0;
+        double most[3], q = B->q[0];
+        ellipse_of(middle, 0.5 * half * (rho + 1 / rho), 0.5 * half * (rho - 1 / rho), q, kind, most);
+        if (kind == PAIRS) q = q * exp(most[2]) / (1 - q + q * exp(most[2]));
         for (j = 0; j < DEGREES; j++) {
             double off = 0;
             for (i = 0; i < STEPS; i++) off += B->k[i] * cos(j * acos((B->m[i] - middle) / half));
@@ -69,7 +95,8 @@ static void lay_fits(box *B, double middle, double half, int points)
         }
         for (i = 0; i < STEPS; i++) total += 2 * B->k[i];
         sum += 2 * pow(rho, -DEGREES) / (1 - 1 / rho) * total;
-        B->fits[p] = (hs_fit){0, B->q[0], sqrt(most) * 1.001, factor * 1.001, sum * (1 + 1e-9), 0, 0, 0, HS_FIT_ALL};
+        B->fits[p] = (hs_fit){0, q, sqrt(most[0]) * 1.001, most[1] * 1.001, sum * (1 + 1e-9), 0, 0, 0, HS_FIT_ALL, 0};
+        if (kind == PAIRS) B->fits[p].sides = 2;
     }
 }
 
@@ -95,8 +122,8 @@ static void lay_orders_of(box *B, double m_1, int points)
         }
         for (i = 0; i < STEPS; i++) total += 2 * B->k[i] * B->m[i] * B->m[i];
         sum += 2 * pow(rho, -DEGREES) / (1 - 1 / rho) * total * (1 + 1e-9);
-        B->fits[p] =
-            (hs_fit){0, B->q[0], m_1, r * (1 + 1e-9), sum / r * (1 + 1e-9), total / S * (1 + 1e-9), 0, 0, HS_FIT_ALL};
+        B->fits[p] = (hs_fit){0, B->q[0],    m_1, r * (1 + 1e-9), sum / r * (1 + 1e-9), total / S * (1 + 1e-9), 0,
+                              0, HS_FIT_ALL, 0};
     }
 }
 
@@ -131,7 +158,7 @@ static int visit(hs_contour *C, double *work, hs_sums *S)
 }
 
 /* Any steps of one box and their rule. */
-static void any_large(box *B, int points)
+static void any_large(box *B, int points, int kind)
 {
     double middle = log_between(0.2, 2), half = middle * log_between(0.02, 0.3), q = log_between(0.003, 0.5);
     double x[STEPS], at[POINTS], var = log_between(1e-4, 3), each;
@@ -148,17 +175,26 @@ static void any_large(box *B, int points)
         B->shift[i] = middle + half * at[i];
         B->rate[i] = q;
     }
-    lay_fits(B, middle, half, points);
+    lay_fits(B, middle, half, points, kind);
+}
+
+/* The pair that is its own mirror image. */
+static hs_pair pair_of(double m, double q)
+{
+    hs_pair pair = {1, {1}, {q}, {m}, {m}, 0, 0};
+    return pair;
 }
 
 /* Any steps, their rule and its line as planned, and the nodes of both on it. */
-static int any(box *B, int small)
+static int any(box *B, int kind)
 {
-    int points = 1 + (uniform() < 0.5);
+    int points = 1 + (uniform() < 0.5), i;
     hs_contour *C = &B->rule;
     memset(B, 0, sizeof *B);
-    if (small) any_small(B, points);
-    else any_large(B, points);
+    if (kind == SMALL) any_small(B, points);
+    else any_large(B, points, kind);
+    for (i = 0; i < STEPS; i++) B->pair[i] = pair_of(B->m[i], B->q[i]);
+    for (i = 0; i < points; i++) B->pair_rule[i] = pair_of(B->shift[i], B->rate[i]);
     C->run.b = C->run.ruled = points;
     C->run.add = uniform() < 0.4;
     C->n_threads = 1;
@@ -166,6 +202,7 @@ static int any(box *B, int small)
     C->run.m = B->shift;
     C->run.q = B->rate;
     C->run.k = B->weight;
+    if (kind == PAIRS) C->run.pair = B->pair_rule;
     C->run.fits = B->fits;
     C->run.n_fits = PARTS;
     C->rtol = 1e-10;
@@ -178,6 +215,7 @@ static int any(box *B, int small)
     B->steps.run.m = B->m;
     B->steps.run.q = B->q;
     B->steps.run.k = B->k;
+    if (kind == PAIRS) B->steps.run.pair = B->pair;
     return visit(&B->steps, work_steps, B->S) == HS_OK;
 }
 
@@ -186,47 +224,49 @@ static double missing(const hs_contour *line, double m, double q, int64_t n)
 {
     hs_contour C = *line;
     hs_sums S[HS_CHUNKS];
+    hs_pair pair = pair_of(m, q);
     double one = 1;
     C.run.b = 1;
     C.run.ruled = C.run.n_fits = 0;
     C.run.m = &m;
     C.run.q = &q;
     C.run.k = &one;
+    if (C.run.pair) C.run.pair = &pair;
     return visit(&C, work_steps, S) ? NAN : -expm1(2 * S->re[n]);
 }
 
 /* Nodes, tilts, upper ends and the decay of the rule against those of its steps. */
-static void nodes(box *B, int small)
+static void nodes(box *B, int kind)
 {
     hs_contour *C = &B->rule;
     double less = 0, excess = 0, log_m, err;
     hs_sums fits;
     int64_t n;
-    int i, j;
-    if (!any(B, small)) return;
+    int i, j, st;
+    if (!any(B, kind)) return;
     for (i = 0; i < 3; i++)
-        term(small ? (i ? "orders-aliases" : "orders-k")
-             : i   ? "fit-aliases"
-                   : "fit-k",
-             i ? fmax(0, B->S->K[i] - B->R->K[i]) : fabs(B->S->K[0] - B->R->K[0]), B->R->fitted[i],
-             B->S->err[i] + B->R->err[i] + B->S->inner[i] + B->R->inner[i]);
+        term(NAME[kind][i ? ALIASES : K], i ? fmax(0, B->S->K[i] - B->R->K[i]) : fabs(B->S->K[0] - B->R->K[0]),
+             B->R->fitted[i], B->S->err[i] + B->R->err[i] + B->S->inner[i] + B->R->inner[i]);
     for (i = 1; i < 8; i++) {
         n = C->N * i / 8;
-        term(small ? "orders-nodes" : "fit-nodes", hypot(B->S->re[n] - B->R->re[n], B->S->im[n] - B->R->im[n]),
-             B->R->fit[n], B->S->round[n] + B->R->round[n] + B->S->node[n] + (B->R->node[n] - B->R->fit[n]));
+        term(NAME[kind][NODES], hypot(B->S->re[n] - B->R->re[n], B->S->im[n] - B->R->im[n]), B->R->fit[n],
+             B->S->round[n] + B->R->round[n] + B->S->node[n] + (B->R->node[n] - B->R->fit[n]));
     }
-    for (j = 0; j < C->run.b; j++)
-        if (!hs_log_m_upper(B->shift[j], B->rate[j], hs_contour_tilt(C, C->c), B->weight[j], work_rule, &log_m, &err))
-            excess += B->weight[j] * hs_excess(log_m, err);
-    term(small ? "orders-upper" : "fit-upper", fmax(0, B->S->K[0] - B->R->K[0]),
-         hs_fit_upper(C, C->c, excess, work_rule), B->S->err[0] + B->R->err[0] + B->S->inner[0] + B->R->inner[0]);
-    if (small) return; /* and no tail */
+    for (j = 0; j < C->run.b; j++) {
+        double m = B->shift[j], q = B->rate[j];
+        st = kind == PAIRS ? hs_two_log_m_upper(&B->pair_rule[j], C->c, work_rule, &log_m, &err)
+                           : hs_log_m_upper(m, q, hs_contour_tilt(C, C->c), B->weight[j], work_rule, &log_m, &err);
+        if (!st) excess += B->weight[j] * hs_excess(log_m, err);
+    }
+    term(NAME[kind][UPPER], fmax(0, B->S->K[0] - B->R->K[0]), hs_fit_upper(C, C->c, excess, work_rule),
+         B->S->err[0] + B->R->err[0] + B->S->inner[0] + B->R->inner[0]);
+    if (kind == SMALL) return; /* and no tail */
     memset(&fits, 0, sizeof fits);
     fits.fit = room(C->N + 1);
     n = (int64_t)((double)C->N * uniform());
     for (i = 0; i < C->run.b; i++) less += 0.5 * B->weight[i] * missing(C, B->shift[i], B->rate[i], n);
     for (i = 0; i < STEPS; i++) less -= 0.5 * B->k[i] * missing(C, B->m[i], B->q[i], n);
-    if (!hs_fit_visit(C, work_rule, &fits)) term("fit-far", fmax(0, less), fmin(fits.slack, fits.far[0]), 1e-12);
+    if (!hs_fit_visit(C, work_rule, &fits)) term(NAME[kind][FAR], fmax(0, less), fmin(fits.slack, fits.far[0]), 1e-12);
     free(fits.fit);
 }
 
@@ -278,13 +318,13 @@ static void near(box *B, int small)
 }
 
 /* The line's value; with errors of the nodes beside the rule's, as large as claimed. */
-static void values(box *B, int what, int small)
+static void values(box *B, int what, int kind)
 {
     hs_contour *C = &B->rule;
     hs_value v, w;
     double d = what ? log_between(1e-6, 0.1) : 0;
     int64_t n;
-    if (!any(B, small)) return;
+    if (!any(B, kind)) return;
     C->tail = B->steps.tail = 0;
     own_line_freeze(&B->steps, B->S);
     line_at(&B->steps, C->eps, &v);
@@ -300,12 +340,8 @@ static void values(box *B, int what, int small)
     v.value *= exp(v.log_scale - w.log_scale);
     ends_hold(w.lower, w.value, w.upper, w.inner + w.rounding + w.truncation + w.fit, w.alias_left, w.alias_right,
               C->s_left);
-    if (what)
-        term(small ? "orders-inner" : "fit-inner", fabs(v.value - w.value), w.inner,
-             w.fit + w.rounding + v.rounding + v.inner);
-    else
-        term(small ? "orders-value" : "fit-value", fabs(v.value - w.value), w.fit,
-             w.rounding + v.rounding + w.inner + v.inner);
+    if (what) term(NAME[kind][INNER], fabs(v.value - w.value), w.inner, w.fit + w.rounding + v.rounding + v.inner);
+    else term(NAME[kind][VALUE], fabs(v.value - w.value), w.fit, w.rounding + v.rounding + w.inner + v.inner);
 }
 
 int main(int argc, char **argv)
@@ -320,6 +356,9 @@ int main(int argc, char **argv)
         nodes(B, i % 2);
         values(B, i / 2 % 2, i % 2);
         if (i % 4 < 2) near(B, i % 2);
+        if (i % 8) continue;
+        nodes(B, PAIRS);
+        values(B, i / 8 % 2, PAIRS);
     }
     free(work_steps);
     free(work_rule);
@@ -347,6 +386,13 @@ int main(int argc, char **argv)
     median("orders-upper", 400, 40, 10);
     median("orders-value", 200, 300, 40);
     median("orders-inner", 200, 1.1, 1.01);
+    median("pairs-k", 80, 1500, 60);
+    median("pairs-aliases", 100, 2500, 60);
+    median("pairs-nodes", 400, 3000, 60);
+    median("pairs-upper", 70, 1500, 60);
+    median("pairs-far", 5, 60000, 400);
+    median("pairs-value", 25, 3000, 120);
+    median("pairs-inner", 5, 1.1, 1.01);
     median("end-lower", 200, 1 + 1e-6, 1 + 1e-6);
     median("end-upper", 200, 1 + 1e-6, 1 + 1e-6);
     return terms_end();
