@@ -63,7 +63,7 @@ def drawn(seed: int, index: int):
     if rng.random() < 0.5:  # the same from objects
         run = hs.compose(*run.parts)
     adjacency = str(rng.choice(["add_remove", "add_remove", "zero_out"]))
-    if np.random.default_rng([seed, index, 2]).random() < 0.2:
+    if np.random.default_rng([seed, index, 3]).random() < 0.2:
         adjacency = "replace_one"
     if rng.random() < 0.5:
         return run, hs.epsilon, 10 ** rng.uniform(-12, -3), adjacency
