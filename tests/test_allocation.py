@@ -3,6 +3,7 @@ other."""
 
 import dataclasses
 import io
+import itertools
 import math
 from concurrent.futures import ThreadPoolExecutor
 
@@ -312,7 +313,7 @@ def test_renyi():
         (lambda: hs.random_allocation(hs.gaussian(1.0), 10**8), "steps"),
         (lambda: hs.random_allocation(hs.gaussian(0.1), 10), "at most 5"),
         (lambda: hs.balls_and_bins(hs.gaussian(1.0), 10, epochs=100), "sqrt"),
-        (lambda: hs.epsilon(hs.random_allocation(hs.gaussian(1.0), 10), 1e-5, adjacency="replace_one"), "replace_one"),
+        (lambda: hs.rdp(hs.random_allocation(hs.gaussian(1.0), 10), 2.0, adjacency="replace_one"), "replace_one"),
     ],
 )
 def test_bad_input(make, words):
@@ -435,3 +436,42 @@ def test_what_no_line_takes_is_enclosed(sigma, t, epochs, delta, direction, leas
     assert least < b.lower < b.upper < most
     d = hs.log_delta(run, 0.5 * (b.lower + b.upper), direction=direction)
     assert -math.inf < d.lower < math.log(delta) < d.upper
+
+
+@pytest.mark.parametrize("t, k, epochs, eps", [(2, 1, 1, 0.75), (4, 2, 1, 1.0), (3, 1, 3, 2.0)])
+def test_replaced_records_are_enclosed(t, k, epochs, eps):
+    """Opposite contributions, sampled: delta = E (1 - e^{eps - loss})_+ [theory: allocation.replaced]."""
+    rng, draws, sigma = np.random.default_rng(11), 50_000, 1.25
+    loss = np.zeros(draws)
+    for _ in range(epochs):
+        x = sigma * rng.standard_normal((draws, t))
+        x += rng.permuted(np.tile(np.arange(t) < k, (draws, 1)), axis=1)
+        sets = [[i in chosen for i in range(t)] for chosen in itertools.combinations(range(t), k)]
+        move = x @ np.array(sets, dtype=float).T / sigma**2
+        loss += np.log(np.exp(move).mean(axis=1) / np.exp(-move).mean(axis=1))
+    value = np.maximum(-np.expm1(eps - loss), 0.0)
+    error = 5 * value.std() / math.sqrt(draws)
+    run = hs.random_allocation(hs.gaussian(sigma), t, participations=k) * epochs
+    options = {"adjacency": "replace_one"}
+    bound, log = hs.delta(run, eps, **options), hs.log_delta(run, eps, **options)
+    assert bound.lower <= value.mean() + error and value.mean() - error <= bound.upper <= 3 * value.mean()
+    assert math.exp(log.lower) <= bound.upper and bound.lower <= math.exp(log.upper) and bound.note
+    root = hs.epsilon(run, bound.upper, **options)
+    assert root.lower <= eps * (1 + 1e-9) and root.upper < 2 * eps
+    if k > 1:
+        return
+    one = hs.epsilon(run + hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 10, 1e-6, **options)
+    assert one.lower > hs.epsilon(run, 1e-6, **options).lower and one.certified
+    with pytest.raises(hs.AccuracyError, match="wider than rtol"):
+        hs.epsilon(run, 1e-6, rtol=1e-3, **options)
+
+
+def test_replaced_records_where_the_steps_may_as_well_be_known():
+    """Little noise: two Gaussian neighbours cost more than one pair twice as far apart."""
+    run, options = hs.random_allocation(hs.gaussian(0.4), 3), {"adjacency": "replace_one"}
+    known = hs.epsilon(hs.gaussian(0.4), 1e-8, **options).upper
+    assert hs.epsilon(run, 1e-8, **options).upper <= known * (1 + 1e-9)
+    found = hs.calibrate(
+        lambda s: hs.random_allocation(hs.gaussian(s), 100), over=(0.25, 1.0), eps=3.0, delta=1e-5, tol=0.05, **options
+    )
+    assert found.limit < found.value and found.bound.upper <= 3.0

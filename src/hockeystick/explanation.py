@@ -188,7 +188,7 @@ def explain(
     tried: list[Tried] = []
     tilt, shape = None, None
     steps: tuple[Share, ...] = ()
-    if not worst.unsettled(run):
+    if not worst.unsettled(run, adjacency):
         settings = _Traced(run, adjacency, direction, route, rtol, n_threads)
         settings.tried = tried
         settings.root(at) if eps is None else settings.point(at)

@@ -112,7 +112,7 @@ def delta(
     >>> b.lower <= 2.612420578626924e-03 <= b.upper
     True
     """
-    if worst.unsettled(run := as_run(run)):
+    if worst.unsettled(run := as_run(run), adjacency):
         options: dict[str, Any] = dict(
             adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
         )
@@ -148,7 +148,7 @@ def log_delta(
     >>> b.lower <= b.estimate <= b.upper < -1770
     True
     """
-    if worst.unsettled(run := as_run(run)):
+    if worst.unsettled(run := as_run(run), adjacency):
         options: dict[str, Any] = dict(
             adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
         )
@@ -203,7 +203,7 @@ def epsilon(
     >>> b.lower <= 1.828236666516577 <= b.upper and b.upper - b.lower < 1e-10
     True
     """
-    if worst.unsettled(run := as_run(run)):
+    if worst.unsettled(run := as_run(run), adjacency):
         options: dict[str, Any] = dict(
             adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
         )
@@ -215,7 +215,7 @@ def epsilon(
 
 def asker(run: Ran, **options: Any) -> Callable[[NDArray[np.float64]], Bound[NDArray[np.float64]]]:
     """`delta` of one run as a function of arrays of eps, all of whose calls share lines."""
-    if worst.unsettled(run := as_run(run)):
+    if worst.unsettled(run := as_run(run), options.get("adjacency", "")):
         return lambda eps: delta(run, eps, **options)
     ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], direction="both", route="auto", rtol=None, n_threads=1)
     settings = _Settings(run, **{**ask, **options})
@@ -235,7 +235,7 @@ def delta_or_less(
     n_threads: int = 1,
 ) -> Bound[float]:
     """`delta` at one eps, of which an upper end will do where the contour declines and that end is at most `enough`."""
-    if worst.unsettled(run := as_run(run)):
+    if worst.unsettled(run := as_run(run), adjacency):
         options: dict[str, Any] = dict(
             adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
         )

@@ -347,7 +347,7 @@ def _sides(run: Ran, direction: str, options: Any) -> tuple[str, ...]:
         return (direction,)
     adjacency = options.get("adjacency", ADJACENCIES[0])
     arguments.one_of("adjacency", adjacency, ADJACENCIES)
-    one = not worst.unsettled(run := as_run(run)) and one_curve(run, adjacency)
+    one = not worst.unsettled(run := as_run(run), adjacency) and one_curve(run, adjacency)
     return ("remove",) if one else ("remove", "add")
 
 

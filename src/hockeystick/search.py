@@ -11,6 +11,7 @@ import math
 from typing import Any, NamedTuple
 
 from .bound import AccuracyError, Bound
+from .what.allocation import allocates
 from .what.mechanism import as_run
 from .what.topk import enclosed
 
@@ -34,7 +35,8 @@ class Calibration(NamedTuple):
         Meets the target: `bound` proves it.
     limit : float or int or None
         Proved not to meet the target, within the tolerance of `value`: the best possible parameter lies between the
-        two. Where a run is known between two curves only (`random_allocation` of several participations, `top_k`)
+        two. Where a run is known between two curves only (`random_allocation` of several participations, or under
+        replace_one, `top_k`)
         `value` is the best that the upper one proves, `limit` that of the lower one. None if even the end of the range
         that costs most meets the target, and is `value`.
     bound : Bound
@@ -181,7 +183,7 @@ class Search:
                 value = middle
             elif middle.fails:
                 limit = middle
-            elif enclosed(as_run(self.make_run(middle.x))) is not None:
+            elif enclosed(run := as_run(self.make_run(middle.x))) is not None or allocates(run):
                 value = self.towards(value, middle, lambda point: point.meets)
                 limit = self.towards(limit, middle, lambda point: point.fails)
                 break

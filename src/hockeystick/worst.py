@@ -28,7 +28,9 @@ import numpy as np
 
 from .bound import AccuracyError, Bound, Budget, DomainError, HockeystickError
 from .outward import DOWN, UP, U
+from .replaced import replaced
 from .routes.bounds import certainly_below
+from .what.allocation import allocates
 from .what.batches import CyclicPoisson, SizeRange, TruncatedPoisson
 from .what.given import FromCurve, FromPmf
 from .what.groups import group
@@ -50,12 +52,12 @@ MAX_ASKED = 400
 MAX_KINDS = 256
 
 
-def unsettled(run: Run) -> bool:
-    """Whether the run leaves a size or a group open."""
+def unsettled(run: Run, adjacency: str = "") -> bool:
+    """Whether the run leaves a size or a group open, or is known between two curves only."""
     found = run._cache.get("unsettled")
     if found is None:
         found = run._cache["unsettled"] = any(s.open for s, _ in run.parts)
-    return found
+    return found or (adjacency == "replace_one" and allocates(run))
 
 
 def _named(run: Run, settings: dict) -> dict:
@@ -102,6 +104,8 @@ def maximum(
         return _beside(Bound(0.0, 0.0, rest, "moments", True, Budget({"chernoff": rest})), lost, log, curve=False)
 
     def sure(which, x):
+        if adjacency == "replace_one" and allocates(which):
+            return replaced(which, x, roots=roots, log=log, **settings)
         known = alone(which, x, roots=roots, log=log) if settings.get("route", "auto") == "auto" else None
         if known:
             budget = Budget({"chords": known[1] - known[0]}, "eps" if roots else "delta")

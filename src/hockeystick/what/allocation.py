@@ -72,6 +72,11 @@ class AllocationOfSeveral(Mechanism):
         return observed(self.base, self.steps, self.participations)
 
 
+def allocates(run: Run) -> bool:
+    """Whether some step of the run is an epoch of random allocation."""
+    return any(isinstance(step, RandomAllocation | AllocationOfSeveral) for step, _ in run.parts)
+
+
 def _log_normal_cdf(x: float) -> float:
     half = 0.5 * math.erfc(abs(x) / math.sqrt(2))
     return math.log1p(-half) if x > 0 else math.log(half)
@@ -166,7 +171,9 @@ def random_allocation(mechanism: Mechanism, steps: int, *, participations: int =
     Returns
     -------
     Mechanism
-        Under adjacency "add_remove" or "zero_out"; "replace_one" is refused.
+        Under adjacency "add_remove" or "zero_out". Under "replace_one" `delta`, `log_delta` and `epsilon` are enclosed,
+        not computed: above by a record that is zeroed, then replaced, or by the steps revealed; below by what shows in
+        the sum of the outputs; `Bound.note` says so.
 
     Raises
     ------
