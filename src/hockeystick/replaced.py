@@ -48,7 +48,7 @@ def _root(query: Any, run: Run, delta: float, chain: dict[str, Any]) -> float:
             rest = (1 - share) * delta * math.exp(-first) * (1 - 1e-12)
             if min(share * delta, rest) > LEAST:
                 second = query.epsilon(run, rest, direction="add", **chain).upper
-                best = min(best, (first + second) * (1 + 4 * U))
+                best = min(best, (first + second) * (1 + 4 * U))  # [theory: allocation.replaced]
         except AccuracyError:
             continue
     return best
@@ -60,7 +60,7 @@ def _point(query: Any, run: Run, eps: float, chain: dict[str, Any]) -> float:
         first, rest = (query.log_delta(run, half, direction=side, **chain).upper for side in ("remove", "add"))
     except AccuracyError:
         return 0.0
-    total = float(np.logaddexp(first, half + rest))
+    total = float(np.logaddexp(first, half + rest))  # [theory: allocation.replaced]
     return min(0.0, total + 8 * U * (1 + abs(half) + max(abs(total), abs(rest) if rest > -math.inf else 0.0)))
 
 
