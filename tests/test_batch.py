@@ -186,3 +186,14 @@ def test_one_thread_is_the_caller(monkeypatch):
     monkeypatch.setattr(threading.Thread, "start", start)
     bound = hs.epsilon_batch([0.02, 1.0], [0.01, 0.5], [3, 2], [1e-30, 1e-5])  # asked one by one
     assert (bound.lower <= bound.upper).all()
+
+
+def test_epochs_of_random_allocation():
+    """As logs name it: steps by epochs of 1/q of them."""
+    found = hs.epsilon_batch([1.0, 2.0], 0.01, [[1000], [200]], 1e-5, sampler="allocation")
+    one = hs.epsilon(hs.random_allocation(hs.gaussian(2.0), 100) * 2, 1e-5)
+    assert (found.lower[1, 1], found.estimate[1, 1], found.upper[1, 1]) == (one.lower, one.estimate, one.upper)
+    assert (found.upper < hs.epsilon_batch([1.0, 2.0], 0.01, [[1000], [200]], 1e-5).lower).all()
+    for q, steps in ((0.013, 100), (0.01, 150)):
+        with pytest.raises(hs.DomainError, match="whole epochs"):
+            hs.delta_batch(1.0, q, steps, 1.0, sampler="allocation")

@@ -6,7 +6,7 @@ jumps, exact cases, fall-backs) is asked one by one through `query`."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,12 +15,14 @@ from .arguments import respelled
 from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
 from .routes import contour
 from .threads import in_order, threads
-from .what.mechanism import K_MAX, Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real
+from .what.allocation import random_allocation
+from .what.mechanism import K_MAX, Q_MIN, SIGMA_RANGE, Run, compose, gaussian, poisson_subsampled, real
 from .what.pair import ADJACENCIES
 
 if TYPE_CHECKING:
     from .types import Adjacency, Direction, Numbers
 
+SAMPLERS = ("poisson", "allocation")
 CHUNK = 1 << 14
 """Queries between two calls of `progress`: about a second of one core."""
 
@@ -36,6 +38,7 @@ def epsilon_batch(
     direction: Direction = "both",
     rtol: float = 1e-6,
     n_threads: int = 1,
+    sampler: Literal["poisson", "allocation"] = "poisson",
     alone: bool = True,
     strict: bool = True,
     progress: Callable[[int, int], object] | None = None,
@@ -57,6 +60,9 @@ def epsilon_batch(
         slower.
     n_threads : int, default 1
         Threads; 0 = all allowed cores. Results do not depend on it.
+    sampler : "poisson" or "allocation"
+        How batches were drawn, as in logs: with "allocation" the steps are epochs of 1/q of them, in one of which a
+        record takes part (`random_allocation`); every entry is asked alone.
     alone : bool, default True
         Whether entries that the fast loop does not answer within rtol are asked alone, which can take a second each. If
         not, they get Chernoff's bound above, a few tens of percent too large as a rule, and 0 below.
@@ -87,7 +93,7 @@ def epsilon_batch(
     True
     """
     at = _column("delta", delta, lambda x: (x > 0) & (x < 1), "in (0, 1)")
-    return _batch(sigma, q, steps, at, True, adjacency, direction, rtol, n_threads, alone, strict, progress)
+    return _batch(sigma, q, steps, at, True, adjacency, direction, rtol, n_threads, sampler, alone, strict, progress)
 
 
 @respelled(epsilon="eps", k="steps")
@@ -101,6 +107,7 @@ def delta_batch(
     direction: Direction = "both",
     rtol: float = 1e-6,
     n_threads: int = 1,
+    sampler: Literal["poisson", "allocation"] = "poisson",
     alone: bool = True,
     strict: bool = True,
     progress: Callable[[int, int], object] | None = None,
@@ -118,10 +125,13 @@ def delta_batch(
     True
     """
     at = _column("eps", eps, np.isfinite, "a finite number")
-    return _batch(sigma, q, steps, at, False, adjacency, direction, rtol, n_threads, alone, strict, progress)
+    return _batch(sigma, q, steps, at, False, adjacency, direction, rtol, n_threads, sampler, alone, strict, progress)
 
 
-def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, rtol, n_threads, alone, strict, progress) -> Bound:
+def _batch(
+    sigma, q, k, at, want_eps: bool, adjacency, direction, rtol, n_threads, sampler, alone, strict, progress
+) -> Bound:
+    arguments.one_of("sampler", sampler, SAMPLERS)
     arguments.one_of("adjacency", adjacency, ADJACENCIES)
     arguments.one_of("direction", direction, query.DIRECTIONS)
     n_threads = threads(n_threads)
@@ -147,7 +157,8 @@ def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, rtol, n_thread
     sigma, q, k, at = (np.ascontiguousarray(column, dtype=float).ravel() for column in columns)
     ends, done = np.zeros((3, sigma.size)), np.zeros(sigma.size, dtype=np.uint8)
     columns, sides = (sigma, q, k, at), {"adjacency": adjacency, "direction": direction}
-    routes = _fill(columns, want_eps, sides, widest, n_threads, alone, strict, progress, ends, done)
+    runs = _Runs(sigma, q, k, sampler)
+    routes = _fill(columns, runs, want_eps, sides, widest, n_threads, alone, strict, progress, ends, done)
     for i in np.flatnonzero(~(ends[0] <= ends[2])):
         raise contradiction((sigma[i], q[i], k[i], at[i]), (*ends[:, i].tolist(), "+".join(sorted(routes))))
     low, mid, high = (end.reshape(shape) if shape else float(end[0]) for end in ends)
@@ -155,7 +166,27 @@ def _batch(sigma, q, k, at, want_eps: bool, adjacency, direction, rtol, n_thread
     return Bound(low, mid, high, "+".join(sorted(routes)), True, Budget({"width": high - low}, unit))
 
 
-def _fill(columns, want_eps, sides, widest, n_threads, alone, strict, progress, ends, done) -> set[str]:
+class _Runs(NamedTuple):
+    """The run of every entry."""
+
+    sigma: np.ndarray
+    q: np.ndarray
+    k: np.ndarray
+    sampler: str
+
+    def __call__(self, i: int) -> Run:
+        sigma, q, k = self.sigma[i], self.q[i], int(self.k[i])
+        if self.sampler == "poisson":
+            return compose((poisson_subsampled(gaussian(sigma), q), k))
+        t = round(1 / q)
+        if not abs(q * t - 1) <= 1e-6 or k % t:
+            raise DomainError(
+                f"sampler 'allocation' has whole epochs of 1/q steps, got q={q:g} and {k} steps at entry {i}"
+            )
+        return compose((random_allocation(gaussian(sigma), t), k // t))
+
+
+def _fill(columns, runs, want_eps, sides, widest, n_threads, alone, strict, progress, ends, done) -> set[str]:
     """Answer every query into `ends`, chunk by chunk; the routes that were used."""
     sigma, q, k, at = columns
     m, n, routes = 1.0 / sigma, sigma.size, set()
@@ -167,9 +198,8 @@ def _fill(columns, want_eps, sides, widest, n_threads, alone, strict, progress, 
     settings = (int(want_eps), which, int(replaced), contour.RTOL, contour.margin(contour.RTOL), widest, n_threads)
 
     def ask(i: int):
-        run = compose((poisson_subsampled(gaussian(sigma[i]), q[i]), int(k[i])))
         try:
-            return (query.epsilon if want_eps else query.delta)(run, float(at[i]), **sides)
+            return (query.epsilon if want_eps else query.delta)(runs(i), float(at[i]), **sides)
         except AccuracyError as error:
             if strict:
                 raise AccuracyError(f"entry {i} (sigma={sigma[i]:g}, q={q[i]:g}, k={k[i]:.0f}): {error}") from None
@@ -178,7 +208,8 @@ def _fill(columns, want_eps, sides, widest, n_threads, alone, strict, progress, 
     for start in range(0, n, CHUNK):
         part = slice(start, min(start + CHUNK, n))
         out = np.zeros((3, part.stop - part.start))
-        _core.batch(m[part], q[part], k[part], at[part], *settings, out, done[part])  # [theory: risk.batch]
+        if runs.sampler == "poisson":
+            _core.batch(m[part], q[part], k[part], at[part], *settings, out, done[part])  # [theory: risk.batch]
         ends[:, part] = out if want_eps else arguments.exp_ends(out.T)
         ends[1, part] = np.clip(ends[1, part], ends[0, part], ends[2, part])
         routes |= {
