@@ -33,6 +33,10 @@ ROUGH = 1e-6
 CLOSE = 1e-3
 """Relative width of a long line from which a shorter one is as wide."""
 
+GAINED, LOST = 0.5, 1.0
+"""Of the width of an answer, what a line with a looser goal has to leave of it for another; and a width of a pair's
+answer from which looser goals are asked only where no other route has one."""
+
 HYPERBOLA_STEPS = 6
 SHORT_LINE = 700
 """Outer nodes up to which the line is faster than the hyperbola."""
@@ -200,10 +204,12 @@ def shape(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_thre
     return next(((name, own.nodes) for name, own in made if own is answer), None)
 
 
-def pair_point(paired: PairedSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1) -> Point | None:
+def pair_point(
+    paired: PairedSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, lost: float = math.inf
+) -> Point | None:
     """A certified point of a run with two-sided pairs, or None. What was dropped is at +inf: it can only raise delta
-    [theory: small.dropped]."""
-    answer = _answer(POINT, paired.steps, add, eps, rtol, n_threads, paired=paired)
+    [theory: small.dropped]. lost: a width from which no looser goal is tried."""
+    answer = _answer(POINT, paired.steps, add, eps, rtol, n_threads, paired=paired, lost=lost)
     if answer is None:
         return None
     found = answer.point("contour")
@@ -212,19 +218,21 @@ def pair_point(paired: PairedSteps, add: int, eps: float, rtol: float = RTOL, n_
     return found._replace(upper=log_sum(found.upper, math.log(paired.dropped)))
 
 
-def pair_root(paired: PairedSteps, add: int, delta: float, rtol: float = RTOL, n_threads: int = 1) -> Root | None:
+def pair_root(
+    paired: PairedSteps, add: int, delta: float, rtol: float = RTOL, n_threads: int = 1, lost: float = math.inf
+) -> Root | None:
     """A certified root of a run with two-sided pairs, or None; the upper end is that of delta less what was dropped."""
     if not paired.dropped < 0.5 * delta:
         return None
     log_delta = math.log(delta)
-    answer = _answer(ROOT, paired.steps, add, log_delta, rtol, n_threads, paired=paired)
+    answer = _answer(ROOT, paired.steps, add, log_delta, rtol, n_threads, paired=paired, lost=lost)
     if answer is None:
         return None
     found = answer.root("contour")
     if not paired.dropped:
         return found
     log_less = log_delta + math.log1p(-paired.dropped / delta) - log_slack(log_delta)
-    less = _answer(ROOT, paired.steps, add, log_less, rtol, n_threads, paired=paired)
+    less = _answer(ROOT, paired.steps, add, log_less, rtol, n_threads, paired=paired, lost=lost)
     return less and found._replace(upper=max(found.upper, less.upper))
 
 
@@ -262,23 +270,27 @@ def _goals(rtol: float, own: bool) -> tuple[float, ...]:
     return (*((rtol,) if own else ()), *(x for x in LOOSER if x > rtol))
 
 
-def _long_lines(line, asked, goals, n_threads, work, found, nodes, **pairs):
-    """`found` and the lines of at most so many nodes by looser and looser goals, until one is as good as its goal; one
-    line where longer ones are asked later. asked: the run, the direction and the place."""
+def _long_lines(line, asked, goals, n_threads, work, found, nodes, lost=math.inf, **pairs):
+    """`found` and the lines of at most so many nodes by looser and looser goals, until one is as good as its goal, or
+    what is found is wider than `lost`; one line where longer ones are asked later. asked: the run, the direction and
+    the place."""
     for goal in goals if nodes == MOST_NODES else goals[:1]:
-        if found and min(answer.width for answer in found) <= max(goal, ROUGH):
+        least = min((answer.width for answer in found), default=math.inf)
+        if least <= max(goal, ROUGH) or lost < least < math.inf:
             break
         answer = line(*asked, goal, margin(goal), n_threads, work, nodes, **pairs)
         if answer.status <= _core.LOOSE:
             found.append(answer)
-        if answer.status == _core.LOOSE and answer.width <= CLOSE:
+        if answer.status == _core.LOOSE and (answer.width <= CLOSE or answer.width > GAINED * least):
             break
         if answer.status in HOPELESS and not pairs:  # of pairs a shorter line may still hold an end
             break
     return found
 
 
-def _answer(ask, steps, add: int, at: float, rtol: float, n_threads: int, nodes: int = MOST_NODES, paired=None):
+def _answer(
+    ask, steps, add: int, at: float, rtol: float, n_threads: int, nodes=MOST_NODES, paired=None, lost: float = math.inf
+):
     """The first contour to reach rtol: hyperbola and short line in the likely order, long lines; else the narrowest or
     None. Rows of pairs are turned to the direction."""
     line, hyperbola = ask
@@ -304,7 +316,7 @@ def _answer(ask, steps, add: int, at: float, rtol: float, n_threads: int, nodes:
             if answer.status == _core.LOOSE:
                 found.append(answer)
         if not hopeless and (paired or _long(steps)):
-            _long_lines(line, (*steps, add, at), _goals(rtol, few), n_threads, work, found, nodes, **pairs)
+            _long_lines(line, (*steps, add, at), _goals(rtol, few), n_threads, work, found, nodes, lost, **pairs)
         return _narrowest(found)
     finally:
         scratch.give_back(work)

@@ -54,7 +54,7 @@ def _contour_point(question, add: int, eps: float):
             return general.point(question, add, eps)
         if question.run.steps == 1:  # as for the Gaussian family, in closed form
             return _exact_point(question, add, eps)
-        return contour.pair_point(paired, add, eps, question.goal, question.n_threads)
+        return contour.pair_point(paired, add, eps, question.goal, question.n_threads, _lost(question))
     if question.total == 1 and question.wall < math.inf:
         return contour.single_point(*_only_step(question.steps), add, eps)
     found = None if question.few else contour.ruled_point(question, add, eps)
@@ -108,11 +108,23 @@ def _ruled_zero(question, add: int, delta: float) -> Root | None:
 
 
 def _long_point(question, add: int, eps: float):
-    return contour.long_point(question, add, eps) if question.nodes < contour.MOST_NODES else None
+    if question.gaussian:
+        return contour.long_point(question, add, eps) if question.nodes < contour.MOST_NODES else None
+    paired = _lines_left(question, add)
+    return paired and contour.pair_point(paired, add, eps, contour.LOOSER[0], question.n_threads)
 
 
 def _long_root(question, add: int, delta: float):
-    return contour.long_root(question, add, math.log(delta)) if question.nodes < contour.MOST_NODES else None
+    if question.gaussian:
+        return contour.long_root(question, add, math.log(delta)) if question.nodes < contour.MOST_NODES else None
+    paired = _lines_left(question, add)
+    found = paired and contour.pair_root(paired, add, delta, contour.LOOSER[0], question.n_threads)
+    return found and _clipped(found)
+
+
+def _lines_left(question, add: int):
+    """The run where lines of pairs are left that aim at less."""
+    return paired_steps(question.run, question.adjacency, bool(add)) if question.run.steps > 1 else None
 
 
 def _larger_contour_root(question, delta: float):
@@ -140,10 +152,19 @@ def _one_step_exceeds(steps, delta: float) -> bool:
 
 
 def _pair_root(question, paired, add: int, delta: float):
-    found = contour.pair_root(paired, add, delta, question.goal, question.n_threads)
+    found = contour.pair_root(paired, add, delta, question.goal, question.n_threads, _lost(question))
     if found is None:
         return _zero_root(paired, delta, lambda: contour.pair_point(paired, add, 0.0, 1e-3, question.n_threads))
+    return _clipped(found)
+
+
+def _clipped(found: Root) -> Root:
     return Root(max(found.lower, 0.0), max(found.estimate, 0.0), max(found.upper, 0.0), found.terms, "contour")
+
+
+def _lost(question) -> float:
+    """A width from which lines of pairs are not tried by looser goals before other routes."""
+    return contour.LOST if question.auto else math.inf
 
 
 def _zero_root(paired, delta: float, at_zero: Callable):
@@ -409,12 +430,13 @@ TABLE = {
     "compressed": Route(contour.RULED_TERMS, _contour_point, _contour_root, points=_ruled_points),
 }
 """The one table of routes. "exact", "jumps", "moments" and "compressed" are names of answers, not of choices; "long" is
-the contour, whose name its answers have, by lines that `auto` does not ask before rare jumps are taken apart."""
+the contour, whose name its answers have, by lines that `auto` does not ask before rare jumps are taken apart: longer
+ones, or of pairs those that aim at less."""
 
 GAUSSIAN = ("contour", "jumps", "long", "saddlepoint", "prv", "pld", "moments")
 """What `auto` tries for a run of Gaussian steps, in order, until an interval is good enough."""
 
-GENERAL = ("exact", "contour", "jumps", "pld", "prv", "moments")
+GENERAL = ("exact", "contour", "jumps", "long", "pld", "prv", "moments")
 """The same for any other run."""
 
 ROUTES = ("auto", *(name for name in TABLE if name not in ("exact", "jumps", "moments", "long", "compressed")))
