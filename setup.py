@@ -4,6 +4,7 @@ Switches are environment variables:
 HS_NO_OPENMP=1   build without OpenMP (one thread; results are the same, bit for bit)
 HS_SANITIZE=1    AddressSanitizer and UndefinedBehaviorSanitizer
 HS_COVERAGE=1    gcov instrumentation, no optimisation
+HS_QUICK=1       little optimisation, for a build that runs once
 HS_NOISE=1       rounding made worse on purpose, for tests/noise.py alone (tests/csrc/noise.h); gcc on x86-64
 HS_WERROR=1      warnings are errors
 
@@ -55,14 +56,15 @@ if switch("HS_COVERAGE"):
     lflags += ["--coverage"]
 if switch("HS_NOISE"):
     cflags += [
-        "-O1",
         "-frounding-math",
         "-DHS_NO_CLONES",
         "-D_POSIX_C_SOURCE=200809L",
         "-include",
         "tests/csrc/noise.h",
     ]
-    gate_flags = ["-O0"]  # it is compiled for one run
+if switch("HS_NOISE") or switch("HS_QUICK"):
+    cflags += ["-O1"]
+    gate_flags = ["-O0"]
 if switch("HS_WERROR"):
     cflags += ["-Werror"]
 if sys.platform not in ("darwin", "win32") and not switch("HS_NO_OPENMP"):  # MSVC's OpenMP has no atomic reads

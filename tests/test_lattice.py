@@ -107,7 +107,7 @@ def test_against_convolution(make, exact):  # [theory: line.lattice, pair.discre
             assert at[0] >= mp.exp(log_delta) >= at[1]
 
 
-@pytest.mark.parametrize("k", [1, 2, 100, 500, 2000])
+@pytest.mark.parametrize("k", [1, 2, 100, 500, pytest.param(2000, marks=pytest.mark.slow)])
 def test_randomized_response_in_rational_arithmetic(k):  # [theory: line.lattice]
     """e^eps0 to 24 digits as a fraction, then integers only: sum over i of C(k,i) (e^i - e^eps e^{k-i}) / (1+e)^k."""
     unit, j = 10**24, min(k - 1, 9)

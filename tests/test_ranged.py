@@ -1,6 +1,7 @@
 """Bounded range: the pair of a step against its definition, sums of k of them against powers, samples against
 quadrature."""
 
+import functools
 import itertools
 import math
 import sys
@@ -86,6 +87,11 @@ def test_curves_of_k_steps(eps0, k, at):  # [theory: range.law]
 
 
 @mp.workdps(30)
+@functools.cache
+def gauss_legendre():
+    return np.polynomial.legendre.leggauss(400)
+
+
 def sampled_delta(eps0: float, q: float, k: int, eps: float, add: bool) -> float:
     """delta of k samples: cells of losses of one step, convolved by sums over all tuples of few cells; k is 1 or 2."""
     top = mpf(eps0)
@@ -101,7 +107,7 @@ def sampled_delta(eps0: float, q: float, k: int, eps: float, add: bool) -> float
         inner = 1 + mp.expm1(-eps if add else eps) / q
         kink = mp.log(inner) if inner > 0 else -top
         return float(mp.quad(f, sorted({-top, min(max(kink, -top), top), top})))
-    x, w = np.polynomial.legendre.leggauss(400)
+    x, w = gauss_legendre()
     u = float(top) * x
     den = float(top) * w * np.exp(-u / 2) / float(norm)
     at = np.log1p(q * np.expm1(u))

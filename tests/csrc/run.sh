@@ -10,7 +10,7 @@ export build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 flags=(-std=c99 -ffp-contract=off -fno-math-errno -fno-trapping-math -DHS_NO_CLONES "-I$csrc")
 sources=("$csrc"/*.c "$csrc"/*/*.c) checks=("$here"/check_*.c) kinds=("") cc=${CC:-gcc}
-export HS_FEW=${HS_FEW-8} slow=' check_bulk_terms check_counts_terms check_fit_terms check_line_terms check_mixed_terms check_smoothing_terms '
+export HS_FEW=${HS_FEW-8} slow=' check_bulk_terms check_counts_terms check_fit_terms check_hyperbola_terms check_line_terms check_mixed_terms check_rates_terms check_smoothing_terms '
 case ${HS_CHECKS:-bounds} in
     bounds) flags+=(-g1 -O1 -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all) ;;
     memory) cc=${CC:-clang} flags+=(-g -O1 -Wall -Wextra -Werror -fsanitize=memory -fno-omit-frame-pointer) ;;
