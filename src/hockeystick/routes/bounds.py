@@ -19,7 +19,7 @@ from ..arguments import exp_lower, exp_upper, log_lower
 from ..bound import AccuracyError, DomainError
 from ..outward import UP, U, log_floor, log_slack, log_sum
 from ..what.loss import ends, log_finite
-from ..what.pair import GaussianSteps, PairedSteps, gaussian_steps, paired_steps
+from ..what.pair import GaussianSteps, PairedSteps, paired_steps, steps_of
 from ..what.sampling import PACKED
 from . import contour, general, jumps, saddlepoint
 from .single import variation_upper
@@ -210,7 +210,7 @@ def _replaced_upper(question) -> float:
     [theory: pair.branch-variation], erf x <= 2x/sqrt pi; 1 where the steps are not known."""
     if not question.run.listed:
         return 1.0
-    m, q, k = gaussian_steps(question.run, "add_remove")
+    m, q, k = steps_of(question.run, "add_remove")
     return min(1.0, float(np.sum(k * q * np.minimum(1.0, math.sqrt(2 / math.pi) * m))) * (1 + (m.size + 16) * U))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ..compression import FEWEST, moments_of_steps
 from ..rules import rules
-from ..what.pair import all_gaussian, gaussian_facts, gaussian_steps, losses, paired_steps
+from ..what.pair import all_gaussian, gaussian_facts, gaussian_steps, losses, paired_steps, steps_of
 from . import contour
 
 MOST_SAMPLED = 0.9
@@ -123,8 +123,8 @@ class Question:
             run,
             adjacency,
             run.distinct,
-            lambda: run.step_moments(own) if run.gathered else moments_of_steps(gaussian_steps(run, own)),
-            (lambda: gaussian_steps(run, own)) if run.listed else None,
+            lambda: run.step_moments(own) if run.gathered else moments_of_steps(steps_of(run, own)),
+            (lambda: steps_of(run, own)) if run.listed else None,
             widest,
             2 if self.replaced else 1,
         )

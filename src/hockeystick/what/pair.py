@@ -77,6 +77,11 @@ def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
     return cached
 
 
+def steps_of(run: Any, adjacency: str) -> GaussianSteps:
+    """`gaussian_steps` of a run that is known to have them."""
+    return cast(GaussianSteps, gaussian_steps(run, adjacency))
+
+
 def sorted_by(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """np.lexsort((second, first)), in pieces that a signal need not wait long for, which then are merged."""
     both = np.empty(first.size, complex)
@@ -131,9 +136,7 @@ def gaussian_facts(run: Any, adjacency: str) -> GaussianFacts:
     facts = run._cache.get(key)
     if facts is None:
         if is_gaussian(run, adjacency):
-            total, wall, mirrored = (
-                run.gaussian_facts() if run.gathered else _facts(cast(Any, gaussian_steps(run, adjacency)))
-            )
+            total, wall, mirrored = run.gaussian_facts() if run.gathered else _facts(steps_of(run, adjacency))
             facts = GaussianFacts(True, total, wall * (1 + (run.distinct + 5) * U), mirrored)
         else:
             facts = GaussianFacts()
