@@ -9,6 +9,7 @@ tails below.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from itertools import pairwise
@@ -119,14 +120,16 @@ STILL, CELL, APART, NEAR = 30.0, 1e-9, 1e-5, 2e-3
 
 
 def observers(run: Run) -> tuple[Run, ...]:
-    """The run as observers of parts of the outputs of its epochs see it; none where no record is allocated."""
+    """The run as observers of parts of the outputs of its epochs see it, and of each kind of epoch the maximum in one
+    alone [theory: pair.dropping]; none where no record is allocated."""
     found = run._cache.get("observers")
     if found is None:
         seen = [step.below() if isinstance(step, RandomAllocation) else (step, step) for step, _ in run.parts]
         counts = [k for _, k in run.parts]
-        both = (compose(*zip(side, counts, strict=True)) for side in zip(*seen, strict=True))
-        held = any(isinstance(step, RandomAllocation) for step, _ in run.parts)
-        found = run._cache["observers"] = tuple(both) if held else ()
+        both = [compose(*zip(side, counts, strict=True)) for side in zip(*seen, strict=True)]
+        held = [i for i, (step, _) in enumerate(run.parts) if isinstance(step, RandomAllocation)]
+        alone = [compose(seen[i][1]) for i in held] if run.steps > 1 else []
+        found = run._cache["observers"] = (*both, *alone) if held else ()
     return found
 
 
@@ -275,11 +278,45 @@ def log_moment_ends(m: float, t: int, p: float) -> tuple[float, float]:
         high = min(high, 0.5 * (1 + p) * v * ((1 + p) / t - 1))
     elif p <= ORDERS:
         high = min(high, _log_moment_upper(v, t, p))
+    if 0 < p <= TABLED[-1] and high - low > LOOSE * (1 + high):
+        whole = _log_moments(v, t, next(n for n in TABLED if p <= n))
+        least = math.floor(p)
+        high = min(high, float(whole[least] + (p - least) * (whole[math.ceil(p)] - whole[least])))
     off = ROUGH * (1 + size + abs(p) * math.log(t))
     return max(low - off, 0.0), high + off
 
 
-ORDERS, ROUGH = 400, 1e-11
+ORDERS, ROUGH, LOOSE = 400, 1e-11, 0.02
+TABLED = (128, 512, 2048)
+"""Largest whole orders of tables of moments, which are asked for where ends are wider apart than LOOSE."""
+
+
+@functools.lru_cache(16)
+def _log_moments(v: float, t: int, n: int) -> np.ndarray:
+    """log F(j), j = 0..n: moments of S over factorials are coefficients of the power t of the series of those of X, all
+    positive, by squaring; every sum within 8u of itself and of its logarithm [theory: allocation.moment-ends]."""
+    j = np.arange(n + 2)
+    log_factorial = np.array([math.lgamma(x + 1) for x in j.tolist()])
+    power, found, left = 0.5 * v * j * (j - 1) - log_factorial, None, t
+    while left:
+        if left % 2:
+            found = power if found is None else _log_product(found, power)
+        left //= 2
+        if left:
+            power = _log_product(power, power)
+    return (found + log_factorial - j * math.log(t))[1:]
+
+
+def _log_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Logs of the first coefficients of the product of two series, of logs."""
+    padded = np.concatenate([np.full(a.size - 1, -np.inf), b])
+    rows = np.lib.stride_tricks.sliding_window_view(padded, a.size)  # row k: b_(k-n+1) .. b_k
+    out = np.empty(a.size)
+    for part in np.array_split(np.arange(a.size), 1 + a.size // 256):
+        terms = rows[part] + a[::-1]
+        top = terms.max(axis=1)
+        out[part] = top + np.log(np.exp(terms - top[:, None]).sum(axis=1))
+    return out
 
 
 def _log_moment_upper(v: float, t: int, p: float) -> float:
