@@ -206,6 +206,8 @@ int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, 
 /* An upper bound of log delta(eps) (have_eps: value = eps) or of eps (value = log delta); C->t is the first tilt tried
  * if it is positive. */
 int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *upper);
+/* About log delta(eps), by the saddle of a sample of the steps; no bound. */
+int hs_contour_estimate(hs_contour *C, double eps, double *work, int64_t n_work, double *log_delta);
 
 /* both.c: whether delta of ADD is proved to be at most e^log_delta at eps, and the larger root over both directions, of
  * a run of the Gaussian family without pairs. ADD has no loss above `wall`, so that it is not the larger from there on.
@@ -214,16 +216,20 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
 int hs_contour_add_below(const hs_contour *C, double wall, double eps, double log_delta, double *work, int64_t n_work);
 int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work, int64_t n_work, hs_crossing *out);
 
-/* kept.c: a line for delta(eps) (have_eps: value = eps) or eps(delta) (value = log delta), kept in hs_kept_room()
- * doubles, is asked again while its run grows: of n rows (m, q, k) that are new, the first n_kept are added to `kept`.
- * Then log delta(eps) in the other direction is at most *below, at eps or, for a root, at its lower end. Making a line
- * ends with HS_OK or HS_LOOSE as hs_contour_delta does. */
+/* kept.c: a line placed for delta(eps) (have_eps: value = eps) or eps(delta) (value = log delta), kept in hs_kept_room()
+ * doubles, is asked for either again while its run grows: of the n rows (m, q, k) that are new, the first n_kept are
+ * added to `kept`. Then log delta(eps) in the other direction is at most *below, at eps or, for a root, at its lower
+ * end. Making a line ends with HS_OK or HS_LOOSE as hs_contour_delta does. */
 enum { HS_KEPT_MORE = 32768, HS_KEPT_NODES = 8192, HS_KEPT_LOOSE = 8 };
 int64_t hs_kept_room(void);
 int64_t hs_kept_size(const double *kept, int64_t n); /* of n doubles those that the line has */
 int64_t hs_kept_work(void);
 int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *kept);
-int hs_kept_ask(double *kept, int64_t n, int64_t n_kept, const double *rows, double value, double *work, int64_t n_work,
+typedef struct {
+    int64_t n, n_kept;
+    const double *rows;
+} hs_more;
+int hs_kept_ask(double *kept, const hs_more *more, int have_eps, double value, double *work, int64_t n_work,
                 hs_crossing *out, double *below);
 
 /* mixed.c: certified delta(eps) and eps(delta) of a composition of laws, on the vertical line or on one period of a

@@ -100,6 +100,7 @@ LENGTHS = {
     "contour_eps": (M, Q, K, 0, -5.0, 1e-6, 20.0, 1, None),
     "contour_larger_eps": (M, Q, K, 0.01, np.inf, 1e-6, 20.0, 1, None),
     "chernoff_upper": (M, Q, K, 0, 1, 1.0, None),
+    "contour_estimate": (M, Q, K, 0, 1.0, None),
     "kept_make": (M, Q, K, 0, 0, -5.0, 1e-6, 20.0, np.zeros(_core.KEPT_ROOM), None),
     "kept_size": (KEPT,),
     "kept_ask": (KEPT, np.array([[1.0, 0.1, 3.0]]), 0, 0, -5.0, False, None),

@@ -32,7 +32,7 @@ def run_of(name: str) -> hs.Run:
 def test_as_narrow_as_a_line_of_its_own(name):  # [theory: line.near]
     """Wherever in its part delta lies, the root meets that of a line placed there, and is hardly wider."""
     run, rng = run_of(name), np.random.default_rng(1)
-    steps, served = gaussian_steps(run, "add_remove"), 0
+    steps, served, asked = gaussian_steps(run, "add_remove"), 0, 0
     goal = placed.Goal(contour.RTOL, contour.MARGIN)
     deltas = np.concatenate((10 ** rng.uniform(-12, -0.5, 12), 10 ** rng.uniform(-280, -12, 3)))
     for delta in deltas.tolist():
@@ -45,7 +45,29 @@ def test_as_narrow_as_a_line_of_its_own(name):  # [theory: line.near]
             assert own is not None
             assert found.lower <= own.upper and own.lower <= found.upper
             assert found.upper - found.lower <= 4 * (own.upper - own.lower) + 2e-9 * abs(own.upper)
-    assert served >= 15
+            if not own.estimate > 0:
+                continue
+            point = placed.point(run, steps, add, own.estimate, goal, 1)
+            alone = contour.point(steps, add, own.estimate)
+            if point is None:
+                continue
+            point, asked = point.point("contour"), asked + 1
+            assert alone.lower <= math.log(delta) + 1e-6 and math.log(delta) - 1e-6 <= alone.upper
+            assert point.lower <= alone.upper and alone.lower <= point.upper
+            assert point.width <= 6 * alone.width + 4e-9
+    assert served >= 15 and asked >= 12
+
+
+def test_where_a_point_is_placed():
+    """What is kept of the curve is about log delta, and that of another run or of other steps is not taken for it."""
+    run = run_of("one rate")
+    steps = gaussian_steps(run, "add_remove")
+    for eps in (0.4, 0.9, 1.7):
+        true = math.log(hs.delta(run, eps, direction="remove").estimate)
+        assert placed._about(run, steps, 0, eps, {}) == pytest.approx(true, abs=0.05 + 0.01 * abs(true))
+    other = gaussian_steps(run * 4, "add_remove")
+    assert placed._about(run, other, 0, 0.9, {}) > placed._about(run, steps, 0, 0.9, {}) + 0.5
+    assert placed._about(run, steps, 0, -0.5, {}) is None
 
 
 def test_no_answer_depends_on_what_was_asked_before(monkeypatch):
@@ -55,6 +77,7 @@ def test_no_answer_depends_on_what_was_asked_before(monkeypatch):
         monkeypatch.setattr(placed, "MOST", most)
         run = run_of("one rate")
         answers[most, order] = {delta: hs.epsilon(run, delta) for delta in deltas[::order] + deltas[::2]}
+        answers[most, order] |= {-eps: hs.delta(run, eps) for eps in [*[0.2, 0.5, 0.9, 1.4][::order], 0.5]}
     ends = [{delta: (b.lower, b.estimate, b.upper) for delta, b in found.items()} for found in answers.values()]
     assert ends[0] == ends[1] == ends[2]
 
@@ -63,14 +86,19 @@ def test_no_answer_depends_on_what_was_asked_before(monkeypatch):
 def test_a_further_root_asks_no_step(name, monkeypatch):
     """Of one part of delta all roots but the first cost the same, however many steps there are."""
     run, made = run_of(name), []
-    for gate in ("kept_make", "contour_eps"):
+    for gate in ("kept_make", "contour_eps", "contour_delta", "contour_estimate"):
         ask = getattr(_core, gate)
         monkeypatch.setattr(_core, gate, lambda *a, ask=ask, gate=gate, **o: (made.append(gate), ask(*a, **o))[1])
     hs.epsilon(run, 1e-5)
     assert "kept_make" in made
+    eps = [hs.epsilon(run, delta).estimate for delta in (1.2e-5, 9e-6, 8e-6)]
+    for one in (min(eps), max(eps)):
+        hs.delta(run, one)
     made.clear()
     for delta in (1.2e-5, 9e-6, 8e-6):
         hs.epsilon(run, delta)
+    for one in eps:
+        hs.delta(run, one)
     assert not made
 
 

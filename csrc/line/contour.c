@@ -202,6 +202,29 @@ static int line_prepare(hs_contour *C, int have_eps, double log_delta, double de
     return st;
 }
 
+/* The saddle of a few steps that stand for all, where the run has such. */
+static int outlined_saddle(hs_contour *C, int have_eps, double value, double *work)
+{
+    hs_run run = C->run;
+    int st;
+    C->run = hs_outline(&run);
+    st = hs_contour_saddle(C, have_eps, value, work);
+    C->run = run;
+    return st;
+}
+
+/* See hs.h. */
+int hs_contour_estimate(hs_contour *C, double eps, double *work, int64_t n_work, double *log_delta)
+{
+    int st;
+    if (n_work < HS_SAMPLE_WORK) return HS_SCRATCH;
+    C->eps = eps;
+    C->t = 0;
+    st = outlined_saddle(C, 1, 0, work);
+    *log_delta = C->log_est;
+    return st;
+}
+
 /* K(t) + payoff(t) with K rounded up and its quadrature error added: Chernoff's bound of delta(eps) and of eps(delta)
  * for every t > 0 [theory: line.chernoff]. C->t, or if that is not positive the saddle; C->t is the one it used. */
 int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *upper)
@@ -211,13 +234,7 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
     int st;
     if (n_work < HS_STEP_WORK) return HS_SCRATCH;
     C->eps = value;
-    if (!(C->t > 0)) {
-        hs_run run = C->run;
-        C->run = hs_outline(&run);
-        st = hs_contour_saddle(C, have_eps, value, work);
-        C->run = run;
-        if (st) return st;
-    }
+    if (!(C->t > 0) && (st = outlined_saddle(C, have_eps, value, work))) return st;
     for (t = C->t, j = 0; j < C->run.b; j++) {
         double m = C->run.m[j], q = C->run.q[j], k = C->run.k[j];
         double term = 0, err = 0;

@@ -24,7 +24,6 @@ typedef struct {
     hs_contour C;
     hs_sums S;
     double t, K_o; /* of the other direction; HUGE_VAL where nothing is known */
-    int have_eps;
 } kept_line;
 
 enum { HEAD = (sizeof(kept_line) + sizeof(double) - 1) / sizeof(double), ROWS = 5 };
@@ -102,17 +101,17 @@ static void copy_line(const double *kept, kept_line *L, double *rows)
     place_rows(&L->C, &L->S, rows, 1);
 }
 
-static int kept_answer(kept_line *L, double value, hs_crossing *out, double *below)
+static int kept_answer(kept_line *L, int have_eps, double value, hs_crossing *out, double *below)
 {
     int st, i;
     for (i = 0; i < 3; i++) {
         L->S.err[i] *= 1 + HS_SUMS;
         L->S.inner[i] *= 1 + HS_SUMS;
     }
-    if (L->have_eps) L->C.eps = value;
+    if (have_eps) L->C.eps = value;
     L->C.S = &L->S;
     hs_line_freeze(&L->C, &L->S);
-    if (L->have_eps) {
+    if (have_eps) {
         st = hs_line_point(&L->C, value, &out->delta);
         out->lower = out->estimate = out->upper = value;
     } else st = hs_line_root(&L->C, value, out);
@@ -125,21 +124,22 @@ static int kept_answer(kept_line *L, double value, hs_crossing *out, double *bel
 
 /* HS_BAD_ARGUMENT, with the line as it was, where more steps would be added than there is room for; after another error
  * the line is lost. */
-int hs_kept_ask(double *kept, int64_t n, int64_t n_kept, const double *rows, double value, double *work, int64_t n_work,
+int hs_kept_ask(double *kept, const hs_more *more, int have_eps, double value, double *work, int64_t n_work,
                 hs_crossing *out, double *below)
 {
     kept_line *L = (kept_line *)kept, asked;
     double *scratch = work + HS_STEP_WORK;
+    int64_t n_kept = more->n_kept;
     int st;
     if (n_work < hs_kept_work()) return HS_SCRATCH;
-    if (!(0 <= n_kept && n_kept <= n && n <= L->C.more)) return HS_BAD_ARGUMENT;
+    if (!(0 <= n_kept && n_kept <= more->n && more->n <= L->C.more)) return HS_BAD_ARGUMENT;
     place_rows(&L->C, &L->S, kept + HEAD, 0);
-    if ((st = add_steps(L, n_kept, rows, scratch, work))) return st;
+    if ((st = add_steps(L, n_kept, more->rows, scratch, work))) return st;
     L->C.more -= (int)n_kept;
     copy_line(kept, &asked, scratch);
-    if ((st = add_steps(&asked, n - n_kept, rows + 3 * n_kept, asked.S.zr, work))) return st;
-    st = kept_answer(&asked, value, out, below);
-    if (st <= HS_LOOSE && !L->have_eps && n_kept) L->C.eps = out->estimate; /* where the next root is sought from */
+    if ((st = add_steps(&asked, more->n - n_kept, more->rows + 3 * n_kept, asked.S.zr, work))) return st;
+    st = kept_answer(&asked, have_eps, value, out, below);
+    if (st <= HS_LOOSE && !have_eps && n_kept) L->C.eps = out->estimate; /* where the next root is sought from */
     return st;
 }
 
@@ -154,7 +154,6 @@ static int make_at(hs_contour *C, int have_eps, double value, double depth, doub
     if (C->N > HS_KEPT_NODES) return HS_TOO_MANY_NODES;
     L->C = *C;
     L->S = *S;
-    L->have_eps = have_eps;
     place_rows(C, &L->S, kept + HEAD, 0);
     memmove(L->S.re, S->re, sizeof(double) * ROWS * (size_t)(C->N + 1));
     L->K_o = HUGE_VAL;
@@ -174,9 +173,10 @@ static int make_at(hs_contour *C, int have_eps, double value, double depth, doub
 static int try_at(hs_contour *C, int have_eps, double value, double depth, double *work, int64_t n_work, double *kept,
                   hs_crossing *at)
 {
+    const hs_more none = {0, 0, NULL};
     double below;
     int st = make_at(C, have_eps, value, depth, work, n_work, kept);
-    return st ? st : hs_kept_ask(kept, 0, 0, NULL, value, work, n_work, at, &below);
+    return st ? st : hs_kept_ask(kept, &none, have_eps, value, work, n_work, at, &below);
 }
 
 /* The first line that answers to rtol or, HS_LOOSE, to HS_KEPT_LOOSE rtol, at one of the depths of contour.c; where

@@ -77,6 +77,7 @@ cdef extern from "hs.h" nogil:
         double rtol, T0, t
         hs_poll *poll
     int64_t hs_contour_work(int b, int n_threads, int64_t n_outer)
+    int hs_contour_estimate(hs_contour *C, double eps, double *work, int64_t n_work, double *log_delta)
     int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, int64_t n_work,
                                   double *upper)
     int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs_point *out)
@@ -95,8 +96,11 @@ cdef extern from "hs.h" nogil:
     int64_t hs_kept_size(const double *kept, int64_t n)
     int64_t hs_kept_work()
     int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *kept)
-    int hs_kept_ask(double *kept, int64_t n, int64_t n_kept, const double *rows, double value, double *work,
-                    int64_t n_work, hs_crossing *out, double *below)
+    ctypedef struct hs_more:
+        int64_t n, n_kept
+        const double *rows
+    int hs_kept_ask(double *kept, const hs_more *more, int have_eps, double value, double *work, int64_t n_work,
+                    hs_crossing *out, double *below)
     # grid.c, convolve.c
     ctypedef struct hs_cell_sums:
         double mass, mean, abs_mean, edge_upper

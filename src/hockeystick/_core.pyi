@@ -183,6 +183,20 @@ def chernoff_upper(
     outline: _Table | None = ...,
     light_outline: int = ...,
 ) -> tuple[int, float, float]: ...
+def contour_estimate(
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    add: int,
+    eps: float,
+    work: _Vector,
+    pairs: NDArray[np.uint8] | None = ...,
+    fits: _Table | None = ...,
+    ruled: int = ...,
+    light: int = ...,
+    outline: _Table | None = ...,
+    light_outline: int = ...,
+) -> tuple[int, float]: ...
 def contour_work(b: int, n_threads: int = 1) -> int: ...
 
 KEPT_MORE: int

@@ -359,6 +359,21 @@ def chernoff_upper(m, q, k, int add, int have_eps, double value, double[::1] wor
     return status, upper, C.t
 
 
+def contour_estimate(m, q, k, int add, double eps, double[::1] work, const unsigned char[::1] pairs=None,
+                     const double[:, ::1] fits=None, int ruled=0, int light=0, const double[:, ::1] outline=None,
+                     int light_outline=0):
+    """(status, about log delta at eps); see hs.h."""
+    cdef hs_poll poll = polling()
+    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs, light, outline, light_outline), &poll)
+    cdef double log_delta = 0
+    cdef int status
+    C.n_threads = 1
+    with nogil:
+        status = hs_contour_estimate(&C, eps, &work[0], work.shape[0], &log_delta)
+    passed(&poll)
+    return status, log_delta
+
+
 FITS_MAX = HS_FITS_MAX
 FIT_NODES, FIT_TAIL, FIT_LOSS = HS_FIT_NODES, HS_FIT_TAIL, HS_FIT_LOSS
 KEPT_MORE, KEPT_ROOM, KEPT_WORK = HS_KEPT_MORE, hs_kept_room(), hs_kept_work()
@@ -392,14 +407,14 @@ def kept_ask(double[::1] kept, const double[:, ::1] rows, int n_kept, int have_e
     cdef hs_crossing at
     cdef double below = HUGE_VAL
     cdef int status
-    cdef int64_t n = rows.shape[0]
+    cdef hs_more more
+    more.n, more.n_kept, more.rows = rows.shape[0], n_kept, &rows[0, 0] if rows.shape[0] else NULL
     if kept.shape[0] != hs_kept_size(&kept[0], kept.shape[0]):
         lengths(kept.shape[0], hs_kept_room(), hs_kept_room())
     lengths(rows.shape[1], 3, 3)
     memset(&at, 0, sizeof(at))
     with nogil:
-        status = hs_kept_ask(&kept[0], n, n_kept, &rows[0, 0] if n else NULL, value, &work[0], work.shape[0], &at,
-                             &below)
+        status = hs_kept_ask(&kept[0], &more, have_eps, value, &work[0], work.shape[0], &at, &below)
     return (scaled(status, &at.delta, ruled) if have_eps else crossing(status, &at, ruled)), below
 
 

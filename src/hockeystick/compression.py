@@ -98,6 +98,21 @@ class Ruled(NamedTuple):
         return options | {"light": self.light, "outline": self.outline, "light_outline": self.light_outline}
 
 
+class Fit(NamedTuple):
+    """A row of hs_fit (csrc/hs.h): what a rule is off by."""
+
+    group: float
+    q: float
+    m: float = 0.0
+    factor: float = 0.0
+    weight: float = 0.0
+    count: float = 0.0
+    turn: float = 0.0
+    least: float = 0.0
+    of: float = 0.0
+    sides: float = 1.0
+
+
 class Ellipse(NamedTuple):
     """What bounds M - 1 on an ellipse about shifts, rho the sum of its half axes in half widths of the box.
 
@@ -121,11 +136,11 @@ class Ellipse(NamedTuple):
         factor = both * self.pair_factor * math.exp(self.bend * max(0.0, math.log(q / (1 - q)))) * UP
         return min(more_rate / both * UP, 1 - U), self.most, factor
 
-    def fit(self, group: float, q: float, sides: int, weight: float):
-        """A row of hs_fit."""
+    def fit(self, group: float, q: float, sides: int, weight: float) -> Fit:
+        """What a rule is off by, of sampled steps or of two-sided pairs."""
         if sides == 1:
-            return group, q, self.most, self.factor, weight
-        return (group, *self.of_pairs(q), weight, 0.0, 0.0, 0.0, 0.0, 2.0)
+            return Fit(group, q, self.most, self.factor, weight)
+        return Fit(group, *self.of_pairs(q), weight, sides=2.0)
 
 
 class StepMoments:
@@ -293,7 +308,7 @@ def plain_row(of: Boxes, sides: int = 1):
     squares, off, middle, half = float(np.sum(of.w * of.m * of.m)), of.off, of.middle, of.half
     x_2 = off[:, 0] * (middle**2 + 0.5 * half**2) + 2 * middle * half * off[:, 1] + 0.5 * half**2 * off[:, 2]
     size = float(x_2.sum()) * (1 + 1e-9) + (of.w.size + 8) * U * squares
-    return (1.0, 1.0, times * squares), (0.0, 1.0, 0.0, 0.0, times * size, 0.0)
+    return (1.0, 1.0, times * squares), Fit(0.0, 1.0, weight=times * size)
 
 
 def ruled_of(rows, fits, total: float, ruled: int, sides: int = 1, **more) -> Ruled:
@@ -302,12 +317,7 @@ def ruled_of(rows, fits, total: float, ruled: int, sides: int = 1, **more) -> Ru
     if sides == 2:
         more["pairs"] = two_sided(steps.shift, steps.q)
         steps = GaussianSteps(np.ones_like(steps.k), np.ones_like(steps.k), steps.k)
-    return Ruled(steps, ruled, _padded(fits), total, **more)
-
-
-def _padded(fits) -> NDArray[np.float64]:
-    """Rows of hs_fit, whose last columns are 0 where they are not given."""
-    return np.array([(*row, *[0.0] * (10 - len(row))) for row in fits], dtype=float).reshape(-1, 10)
+    return Ruled(steps, ruled, np.array(fits, dtype=float).reshape(-1, len(Fit._fields)), total, **more)
 
 
 def moments_of_steps(steps: GaussianSteps) -> StepMoments | None:
@@ -396,7 +406,7 @@ def fine_rule(steps: GaussianSteps, sides: int = 1) -> Ruled | None:
     plain = steps.q == 1
     squares = float(np.sum(steps.k[plain] * (sides * steps.shift[plain]) ** 2))
     rows = [(1.0, 1.0, squares)] * bool(plain.any())  # as in StepMoments.rule
-    fits = [(0.0, 1.0, 0.0, 0.0, (np.count_nonzero(plain) + 4) * 2 * U * squares, 0.0)] * len(rows)
+    fits = [Fit(0.0, 1.0, weight=(np.count_nonzero(plain) + 4) * 2 * U * squares)] * len(rows)
     order = np.lexsort((steps.shift[~plain], steps.q[~plain]))
     m, q, k = (column[~plain][order] for column in steps)
     mantissa, exponent = np.frexp(m)

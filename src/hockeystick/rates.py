@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from . import _core, compression, wide
-from .compression import UNIT, Ruled, _weight, ruled_of
+from .compression import UNIT, Fit, Ruled, _weight, ruled_of
 from .what.pair import GaussianSteps
 from .wide import FREQUENCY, JUMPS, SMALL, TARGET, disc_ellipses
 
@@ -83,7 +83,7 @@ def rule(steps: GaussianSteps) -> Ruled | None:
     plain = steps.q == 1
     squares = float(np.sum(steps.k[plain] * steps.shift[plain] ** 2))
     rows = [(1.0, 1.0, squares)] * bool(plain.any())
-    fits = [(0.0, 1.0, 0.0, 0.0, (np.count_nonzero(plain) + 4) * 2 * U * squares, 0.0)] * len(rows)
+    fits = [Fit(0.0, 1.0, weight=(np.count_nonzero(plain) + 4) * 2 * U * squares)] * len(rows)
     m, q, k = (column[~plain] for column in steps)
     size = k * q * q * np.expm1(np.minimum(m * m, 50.0))
     variance = float(size.sum()) + squares
@@ -274,10 +274,10 @@ def _on_a_disc(m, q, k, a: float, nodes: list, fits: list) -> None:
     _append(shifts.points.tolist(), rates.points.tolist(), weights, nodes)
     group = 2.0 * len(fits) + 2
     for e in (found[i] for i in (best, best + 2, best + 4, best + 6) if i < len(found)):
-        fits.append((group, top, e.most, e.factor, _weight(missed, both, 0.0, e.rho), 0.0, 0.0, 0.0, NODES))
+        fits.append(e.fit(group, top, 1, _weight(missed, both, 0.0, e.rho))._replace(of=NODES))
     for rho, most, least, turn in _rate_ellipses(float(q.min()), top):
         size = _weight(total * rates.moved_upper()[None], total * (1 + rates.lebesgue_upper), 0.0, rho)
-        fits.append((group + 1, most, high, 1.0, size, 0.0, turn, least, NODES))
+        fits.append(Fit(group + 1, most, high, 1.0, size, turn=turn, least=least, of=NODES))
     return None
 
 
@@ -312,12 +312,11 @@ def _by_orders(m, q, k, variance: float, nodes: list, fits: list) -> None:
     for stretch in wide.STRETCHES[best]:
         axis = 2 * float(stretch) - 1
         rho, reach = axis + math.sqrt(axis * axis - 1), square * float(stretch) * (1 + 1e-12)
-        fits.append(
-            (group, top, high, reach, _weight(missed, both, 0.0, rho) / reach * (1 + 1e-9), everything, 0, 0, NODES)
-        )
+        share = _weight(missed, both, 0.0, rho) / reach * (1 + 1e-9)
+        fits.append(Fit(group, top, high, reach, share, everything, of=NODES))
     moved = float(rates.moved_upper().max()) * total / square * (1 + 1e-9)
     exact = per_rate if per_rate > 1 else 0  # orders that interpolation carries, of a single rate all
-    fits.append((group + 1, top, high, square * (1 + 1e-12), moved, everything, 0.0, exact, NODES))
+    fits.append(Fit(group + 1, top, high, square * (1 + 1e-12), moved, everything, least=exact, of=NODES))
     return None
 
 
@@ -347,9 +346,9 @@ def _tail(m, q, k, a: float, variance: float, squares: float, fits: list):
         left += size
         rule, more = wide._on_a_disc(of, part, a, 2.0 * len(fits) + 2, TAIL_NATS)
         rows += rule
-        fits += [(*row, 0.0, 0.0, TAIL) for row in more]
+        fits += [row._replace(of=TAIL) for row in more]
     share = math.exp(-2 * loss_of_rates_upper(most, top)) * (1 - 1e-9)
-    fits.append((-1.0, float(q.max()), top * (1 + 1e-12), share, 0.0, 0.0, 0.0, 0.0, LOSS))
+    fits.append(Fit(-1.0, float(q.max()), top * (1 + 1e-12), share, of=LOSS))
     return rows, share * min(1.0, (left - squares) / (variance - squares))
 
 

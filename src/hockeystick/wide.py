@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import compression
-from .compression import ARCS, UNIT, UP, Boxes, Ellipse, Ruled, StepMoments, plain_row, ruled_of
+from .compression import ARCS, UNIT, UP, Boxes, Ellipse, Fit, Ruled, StepMoments, plain_row, ruled_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -260,9 +260,8 @@ def _by_orders(of: Boxes, here: slice, variance: float, group: float):
             compression._weight(of.off[here][i : i + 1], of.steps[here][i : i + 1], of.w[here][i : i + 1].sum(), rho)
             for i in range(r.size)
         ]
-        fits.append(
-            (group, of.q, high, float(r.max()) * (1 + 1e-12), float(each @ r) / float(r.max()) * (1 + 1e-9), most)
-        )
+        share = float(each @ r) / float(r.max()) * (1 + 1e-9)
+        fits.append(Fit(group, of.q, high, float(r.max()) * (1 + 1e-12), share, most))
     count, best = _count_of_orders(of.q, square, float(mass.sum()), variance)
     if not count < shift.size:
         return _rows(of.q, shift, weight), fits
@@ -282,7 +281,7 @@ def _by_orders(of: Boxes, here: slice, variance: float, group: float):
         axis = 2 * float(stretch) - 1
         reach, rho = square * float(stretch) * (1 + 1e-12), axis + math.sqrt(axis * axis - 1)
         share = float(compression._weight(off, before, total, rho)) / reach * (1 + 1e-9)
-        fits.append((group + 1, of.q, high, reach, share, both))
+        fits.append(Fit(group + 1, of.q, high, reach, share, both))
     return _rows(of.q, shifts, weights), fits
 
 

@@ -113,6 +113,10 @@ of the best tilt's, is low enough as well, and no answer depends on what was ask
 at_zero - tilt e, too: K is known to a nat, so that at_zero is below 1e15."""
 
 
+MANY_ROWS = 128
+"""Rows of a rule from which the saddle's bound takes longer than an answer of a line that is kept."""
+
+
 def below(question, add: int, eps: float, log_delta: float) -> bool:
     """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
     if log_delta == -math.inf:
@@ -122,8 +126,8 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
         if any(at_zero - tilt * eps <= log_delta - CLEARLY for tilt, at_zero in known):
             return True
         for ruled in question.rules:
-            if ruled.apart:
-                return False  # the line itself is the cheapest way to find out
+            if ruled.apart or ruled.steps.shift.size > MANY_ROWS:
+                return False  # a line, which is kept, is the cheapest way to find out
             status, *found = _saddle_upper(ruled.steps, add, eps, log_delta, 1, **ruled.options)
             if status == _core.OK or not ruled.wide:
                 break

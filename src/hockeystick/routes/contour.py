@@ -156,6 +156,13 @@ def placed_root(question, add: int, log_delta: float) -> Root | None:
     return answer and answer.root("contour")
 
 
+def placed_point(question, add: int, eps: float) -> Point | None:
+    """A certified point by the same."""
+    goal = placed.Goal(question.goal, margin(question.goal))
+    answer = placed.point(question.run, question.steps, add, eps, goal, question.n_threads)
+    return answer and answer.point("contour")
+
+
 def _ruled_answer(line, question, add: int, at: float):
     """The answer of a rule where it is narrow; of many steps also one that meets the goal, or a looser goal, or misses
     the goal for other reasons than the rule's own error."""
@@ -178,10 +185,10 @@ def _ruled_answer(line, question, add: int, at: float):
 
 def _by_rule(line, question, ruled: Ruled, add: int, at: float, rtol: float):
     n_threads, goal = question.n_threads, placed.Goal(rtol, margin(rtol))
-    if line is _core.contour_eps:
-        answer = placed.root(question.run, ruled.steps, add, at, goal, n_threads, **ruled.options)
-        if answer:
-            return answer
+    ask = placed.root if line is _core.contour_eps else placed.point
+    answer = ask(question.run, ruled.steps, add, at, goal, n_threads, **ruled.options)
+    if answer:
+        return answer
     work = scratch.borrow(_core.contour_work(ruled.steps.shift.size, n_threads))
     answer = line(*ruled.steps, add, at, *goal, n_threads, work, **ruled.options)
     scratch.give_back(work)

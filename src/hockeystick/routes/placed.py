@@ -1,9 +1,9 @@
-"""Lines at fixed places of delta, for the roots of a run of many distinct steps.
+"""Lines at fixed places of delta, for the roots and points of a run of many distinct steps.
 
 A line is certified wherever it is asked, and about as narrow a good third of a standard deviation of the loss from
 where it was placed [theory: line.near]. So delta is cut into parts, which no question moves, each part has a line, made
-when something in it is asked first, and a further root costs a sum over some tens of nodes, however many steps there
-are. No answer depends on what was asked before."""
+when something in it is asked first, and a further question costs a sum over some tens of nodes, however many steps
+there are. A point goes to the line of about its delta. No answer depends on what was asked before."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .. import _core, scratch
-from ..answers import Crossing
+from ..answers import Crossing, Scaled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,6 +33,8 @@ WIDER = 2.0
 """How many times wider than at its middle an answer may be that misses its goal."""
 MOST = 64
 """Lines of a run that are kept, the last ones."""
+OCTAVE, PLACES = 16, 512
+"""Places to the octave at which log delta is estimated, and most of them that are kept."""
 
 _NO_ROWS = np.empty((0, 3))
 _TOO_WIDE = Crossing(_core.TOO_WIDE, 0.0, 0.0, 0.0, (), 0)
@@ -51,6 +53,50 @@ def root(
     """What a line says of eps(delta); None where it does not reach its goal. Where a rule is too far off at the middle
     of a part, it is not asked there at all (TOO_WIDE). `steps` and `options`, as the gate takes them, stay with the
     run."""
+    return _found(run, steps, add, (0, log_delta), log_delta, goal, n_threads, options)
+
+
+def point(
+    run: Any, steps: GaussianSteps, add: int, eps: float, goal: Goal, n_threads: int, **options: Any
+) -> Scaled | None:
+    """The same of delta(eps)."""
+    about = _about(run, steps, add, eps, options)
+    return None if about is None else _found(run, steps, add, (1, eps), about, goal, n_threads, options)
+
+
+def _about(run: Any, steps: GaussianSteps, add: int, eps: float, options: dict[str, Any]) -> float | None:
+    """About log delta(eps), between estimates at fixed places that stay with the run: (-2 log delta)^{1/2} is nearly
+    linear in eps, as of a normal law."""
+    known: dict[Any, Any] = run._cache.setdefault("about", {})
+    if not eps > 1e-9:
+        return None
+    i = math.floor(OCTAVE * math.log2(eps))
+    ends = [_height(known, i + more, steps, add, options) for more in (0, 1)]
+    if None in ends:
+        return None
+    low, high = 2 ** (i / OCTAVE), 2 ** ((i + 1) / OCTAVE)
+    height = ends[0] + (ends[1] - ends[0]) * (eps - low) / (high - low)
+    return -0.5 * height * height
+
+
+def _height(known: dict[Any, Any], i: int, steps: GaussianSteps, add: int, options: dict[str, Any]) -> float | None:
+    """(-2 log delta)^{1/2} at place i, None where there is no saddle."""
+    key = id(steps), add, i
+    held = known.get(key)
+    if held is None or held[0] is not steps:
+        asked = *steps, add, 2 ** (i / OCTAVE)
+        status, about = scratch.lend(_core.contour_work(1), _core.contour_estimate, *asked, **options)
+        good = status == _core.OK and -math.inf < about < 0
+        held = known[key] = steps, math.sqrt(-2 * about) if good else None
+        for old in list(known)[:-PLACES]:
+            known.pop(old, None)
+    return held[1]
+
+
+def _found(
+    run, steps: GaussianSteps, add: int, asked: tuple[int, float], log_delta: float, goal: Goal, n_threads, options
+):
+    have_eps, value = asked
     lines: dict[Any, Any] = run._cache.setdefault("placed", {})
     for halvings in range(HALVINGS + 1):
         part, middle = _part(log_delta, 0.5**halvings)
@@ -62,10 +108,12 @@ def root(
                 lines.pop(old, None)
         if line.status == _core.TOO_WIDE and options and run.listed:
             return _TOO_WIDE
-        if line.status not in (_core.OK, _core.LOOSE):
-            return None
-        found = _ask(line.memory, log_delta, options)
-        if found.status == _core.OK or (found.status == _core.LOOSE and found.width <= WIDER * line.width):
+        if line.status != _core.OK and (have_eps or line.status != _core.LOOSE):
+            return None  # of a point that misses its goal a line of its own may be much narrower
+        found = _ask(line.memory, have_eps, value, options)
+        if found.status == _core.OK:
+            return found
+        if not have_eps and found.status == _core.LOOSE and found.width <= WIDER * line.width:
             return found
     return None
 
@@ -80,9 +128,9 @@ class _Line(NamedTuple):
     width: float
 
 
-def _ask(memory: NDArray[np.float64], log_delta: float, options: Any) -> Crossing:
-    """What a line says; of a rule, which has options, with its own error."""
-    return scratch.lend(_core.KEPT_WORK, _core.kept_ask, memory, _NO_ROWS, 0, 0, log_delta, bool(options))[0]
+def _ask(memory: NDArray[np.float64], have_eps: int, value: float, options: Any) -> Any:
+    """What a line says of eps or of log delta; of a rule, which has options, with its own error."""
+    return scratch.lend(_core.KEPT_WORK, _core.kept_ask, memory, _NO_ROWS, 0, have_eps, value, bool(options))[0]
 
 
 def _part(log_delta: float, share: float) -> tuple[int, float]:
@@ -105,4 +153,4 @@ def _line(
     if status not in (_core.OK, _core.LOOSE):
         return _Line(steps, status, _NO_ROWS, math.inf)
     memory = memory[: _core.kept_size(memory)].copy()
-    return _Line(steps, status, memory, _ask(memory, log_delta, options).width)
+    return _Line(steps, status, memory, _ask(memory, 0, log_delta, options).width)

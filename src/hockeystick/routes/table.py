@@ -57,7 +57,9 @@ def _contour_point(question, add: int, eps: float):
         return contour.pair_point(paired, add, eps, question.goal, question.n_threads, _lost(question))
     if question.total == 1 and question.wall < math.inf:
         return contour.single_point(*_only_step(question.steps), add, eps)
-    found = None if question.few else contour.ruled_point(question, add, eps)
+    found = None
+    if not question.few:
+        found = contour.ruled_point(question, add, eps) or contour.placed_point(question, add, eps)
     return found or contour.point(question.steps, add, eps, question.goal, question.n_threads, question.nodes)
 
 
