@@ -75,6 +75,8 @@ class AllocationOfSeveral(Mechanism):
 
 def allocates(run: Run) -> bool:
     """Whether some step of the run is an epoch of random allocation."""
+    if run.gathered:  # of Gaussian steps
+        return False
     return any(isinstance(step, RandomAllocation | AllocationOfSeveral) for step, _ in run.parts)
 
 
