@@ -216,7 +216,7 @@ int hs_contour_estimate(hs_contour *C, double eps, double *work, int64_t n_work,
 int hs_contour_add_below(const hs_contour *C, double wall, double eps, double log_delta, double *work, int64_t n_work);
 int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work, int64_t n_work, hs_crossing *out);
 
-/* kept.c: a line placed for delta(eps) (have_eps: value = eps) or eps(delta) (value = log delta), kept in hs_kept_room()
+/* kept.c: a line for delta(eps) (have_eps: value = eps) or eps(delta) (value = log delta), kept in hs_kept_room()
  * doubles, is asked for either again while its run grows: of the n rows (m, q, k) that are new, the first n_kept are
  * added to `kept`. Then log delta(eps) in the other direction is at most *below, at eps or, for a root, at its lower
  * end. Making a line ends with HS_OK or HS_LOOSE as hs_contour_delta does. */
