@@ -589,7 +589,7 @@ def test_replaced_runs_that_no_line_takes(sigma, q, k, delta, width):
     assert found.lower >= hs.epsilon(run, delta).lower * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("n", some(60))
+@pytest.mark.parametrize("n", some(60, 6))
 def test_what_lies_beyond_the_last_node(n):  # [theory: small.bulk-far]
     """|phi| against its bound, by dense panels, and the masses of cells against sums."""
     rng = np.random.default_rng(8)

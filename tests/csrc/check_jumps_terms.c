@@ -152,7 +152,7 @@ int main(int argc, char **argv)
     terms_begin(argc, argv);
     work = room(hs_jumps_work(2));
     gauss_legendre(20, x20, w20);
-    for (i = 0; i < cases(480); i++) {
+    for (i = 0; i < cases(425); i++) {
         two(1 + i / 2 % 2);
         injected(i % 4);
     }
