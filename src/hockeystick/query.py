@@ -458,6 +458,8 @@ class _Settings(Question):
         above = bounds.root_below(self, add, at) if what == "root" else bounds.far_below(self, add, at, 0.0)
         found = meet(found, above, self.run)
         for run in runs:
+            if add and run.steps < self.run.steps:
+                continue  # a maximum shows that a record took part, not that it did not
             route = "auto" if run.steps == 1 else "contour"
             own = _Settings(run, self.adjacency, "add" if add else "remove", route, None, self.n_threads)
             try:
