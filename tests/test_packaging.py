@@ -163,3 +163,20 @@ def test_arrows_point_down():
                     seen += 1
                     assert ".".join([*base, name]).split(".")[0] in allowed, (inside, name)
     assert seen > 200
+
+
+C_BELOW = {
+    "law": {"law"},
+    "grid": set(),
+    "line": {"law", "line"},
+    "curve": {"curve", "law", "line"},
+    "clt": {"clt", "law", "line"},
+}
+"""What the files of a folder of csrc may include, beside the contract and elementary functions."""
+
+
+def test_arrows_of_c_point_down():
+    included = re.compile(r'^#include "(\w+)/', re.MULTILINE)
+    for folder, allowed in C_BELOW.items():
+        for path in (ROOT / "csrc" / folder).glob("*.[ch]"):
+            assert set(included.findall(path.read_text("utf-8"))) <= allowed, path

@@ -47,7 +47,6 @@ int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T);
 void hs_tilted_cumulants(hs_tilted *T, double mean, const double *s); /* d[1..6], from the sums of p x^j, j < 7 */
 void hs_atoms_cgf(const hs_atoms *A, int i, double t, double *out);
 void hs_tilted_move(const hs_tilted *T, double t, hs_tilted *to);
-double hs_mills(double z, double *rel_err);
 double hs_log_chebyshev_lower(double t, double d, double var);
 void hs_ends_at(const hs_tilted *T, double eps, hs_ends *E); /* of log delta, from the totals at one tilt */
 double hs_skew(const hs_tilted *T);

@@ -16,7 +16,6 @@
  * What it does not do: negative tilts; moments of what lies beyond the panels of a pair.
  */
 #include "law/bulk.h"
-#include "clt/saddlepoint.h"
 #include "law/law.h"
 
 #define ELLIPSES 4

@@ -229,4 +229,7 @@ double hs_grid_far_upper(hs_grid *G, double a, double y);
 int hs_log_m_nats_upper(double m, double q, double a, double nats, double *work, double *log_m, double *err);
 int hs_log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err);
 
+/* mills.c: Mills' ratio, and a bound of its relative error. */
+double hs_mills(double z, double *rel_err);
+
 #endif

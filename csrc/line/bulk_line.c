@@ -906,7 +906,7 @@ static int root_from(bulk_line *A, double eps, double log_delta, hs_crossing *ou
 {
     hs_value v;
     hs_curve curve = {.at = bulk_line_at, .self = A, .log_delta = log_delta};
-    double left, move, gap, last[2] = {0, 0};
+    double move, gap, last[2] = {0, 0};
     int i, st;
     for (i = 0; i < PLACES; i++) { /* the saddle's own estimate of delta is far off where few jumps make it */
         if ((st = best_line(A, eps, log_delta))) return st;
@@ -924,8 +924,7 @@ static int root_from(bulk_line *A, double eps, double log_delta, hs_crossing *ou
     curve.reach = fmin(A->reach, 0.9 * eps);
     curve.step = curve.reach;
     curve.bend = 4 / A->reach;
-    if ((st = hs_root_estimate(&curve, &out->estimate, &left, &v))) return st;
-    if (hs_root_bracket(&curve, out->estimate, left, &v, &out->lower, &out->upper) != 3) return HS_NO_BRACKET;
+    if ((st = hs_root_find(&curve, out, &v))) return st;
     hs_value_point(&v, A->N + 1, &out->delta);
     return HS_OK;
 }

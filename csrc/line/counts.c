@@ -554,7 +554,7 @@ int hs_counts_eps(double m, double q, double k, double log_delta, const hs_rule 
     hs_value v;
     hs_tilt at;
     hs_curve curve = {.at = counts_at, .self = &A, .log_delta = log_delta};
-    double left, eps, move;
+    double eps, move;
     int i, st = open_counts(&A, m, q, k, rule, work, n_work);
     if (st) return st;
     if ((st = about_counts(&A, 0, log_delta, log_delta - MARGIN, &at))) return st;
@@ -570,8 +570,7 @@ int hs_counts_eps(double m, double q, double k, double log_delta, const hs_rule 
     curve.start = eps;
     curve.reach = curve.step = A.reach;
     curve.bend = 4 / A.reach;
-    if ((st = hs_root_estimate(&curve, &out->estimate, &left, &v))) return st;
-    if (hs_root_bracket(&curve, out->estimate, left, &v, &out->lower, &out->upper) != 3) return HS_NO_BRACKET;
+    if ((st = hs_root_find(&curve, out, &v))) return st;
     hs_value_point(&v, A.part.F.N + 1, &out->delta);
     return HS_OK;
 }

@@ -23,7 +23,6 @@
  *
  * What it does not do: ADD of plain steps, whose losses are bounded; bulks too wide for the expansion.
  */
-#include "clt/saddlepoint.h"
 #include "line/counts.h"
 #include "tuning.h"
 
