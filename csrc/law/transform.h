@@ -52,6 +52,16 @@ static inline double hs_lane_sum(const double *restrict x, int64_t n)
     return hs_lanes(acc);
 }
 
+/* log |1 + Z| of X = |1 + Z|^2 - 1 and of `square` = |1 + Z|^2, which keeps its digits where X does not. X - (one - 1)
+ * is what 1 + X loses, to nearest nothing of an X below u: in another direction it is up to 2u, whose square is then
+ * more than X is known to, so that a small X has its series [theory: rounding.log-phi]. */
+static inline double hs_log_modulus(double X, double square)
+{
+    double one = 1 + X, near = X > -0.75 && X < 1 ? 1 : 0;
+    double of = hs_log(near != 0 ? one : square) + (near != 0 ? (X - (one - 1)) / one : 0);
+    return 0.5 * (X > -1e-8 && X < 1e-8 ? X - 0.5 * X * X : of);
+}
+
 /* How far to the left the weight (1+U)^a moves a normal law, at most: -g = |a| m q e^{mg} has its root there, W(x)
  * <= log1p(x). */
 static inline double hs_left_reach_upper(double m, double q, double a) { return a < 0 ? log1p(-a * m * m * q) / m : 0; }

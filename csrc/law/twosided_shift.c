@@ -97,9 +97,8 @@ static inline void factor(turned f, double g, double *re, double *im, double *er
     double m = f.m, q = f.q, cm = f.cm;
     double v = m * g - 0.5 * m * m, m1, ev = hs_exp_m1(v > 300 ? 300 : v, &m1);
     double x = q * (m1 * f.cs + cm), w = q * ev * f.sn;
-    double X = 2 * x + x * x + w * w, one = 1 + X, mod2 = (1 + x) * (1 + x) + w * w, near = X > -0.75 && X < 1 ? 1 : 0;
-    double lr = 0.5 * (hs_log(near != 0 ? one : mod2) + (near != 0 ? (X - (one - 1)) / one : 0)),
-           li = hs_atan2(w, 1 + x);
+    double X = 2 * x + x * x + w * w, mod2 = (1 + x) * (1 + x) + w * w, near = X > -0.75 && X < 1 ? 1 : 0;
+    double lr = hs_log_modulus(X, mod2), li = hs_atan2(w, 1 + x);
     double size = sqrt(x * x + w * w), inv = 1 / sqrt(mod2);
     double l0, l1;
     lr = v > 300 ? v + f.lq : lr;

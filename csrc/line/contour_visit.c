@@ -56,10 +56,8 @@ HS_CLONES static void add_node_range(const hs_contour *C, double k, int mirrored
     int n, count = (int)to;
     HS_SEPARATE
     for (n = (int)from; n < count; n++) {
-        double x = zr[n], w = zi[n], X = 2 * x + x * x + w * w;
-        double one = 1 + X, mod2 = (1 + x) * (1 + x) + w * w, near = X > -0.75 && X < 1 ? 1 : 0;
-        double lr = 0.5 * (hs_log(near != 0 ? one : mod2) + (near != 0 ? (X - (one - 1)) / one : 0)),
-               li = hs_atan2(w, 1 + x);
+        double x = zr[n], w = zi[n], mod2 = (1 + x) * (1 + x) + w * w;
+        double lr = hs_log_modulus(2 * x + x * x + w * w, mod2), li = hs_atan2(w, 1 + x);
         double y = (double)n * dy, inv = 1 / sqrt(mod2), dz = y * slope * inv;
         double qz = quad * inv, size = sqrt(x * x + w * w), root = 1 / sqrt((1 + dz) * (1 + qz));
         double fits = dz < 1e150 && qz < 1e150 ? 1 : 0, off, moved, real;

@@ -5,7 +5,8 @@
  * Every rounding bound must hold [theory: rounding.grid, rounding.squares, rounding.log-m, rounding.phi,
  * rounding.nodes, rounding.shifted]; the program also prints the largest and the median share of it that the error
  * takes. Shifts of 1e-9 to 20, rates of 1e-12 to 1 - 2^-53, tilts of both signs; where e^E - 1 - E switches its form
- * there are nodes in every case. Where long double is double nothing is measured.
+ * there are nodes in every case. Where long double is double nothing is measured. Under noise (noise.h) one case in four
+ * is run; where operations are rounded in one direction each is off by 2 u, which claims count as u.
  */
 #include <float.h>
 #include <math.h>
@@ -37,10 +38,12 @@ typedef struct {
     double share[40 * CASES];
 } shares;
 
+static double unit = 1; /* 2 where an operation is off by 2 u */
+
 static void take(shares *s, long double error, double claim, double a, double b, double c)
 {
     double x = (double)(error / claim);
-    if (!(error <= claim)) expect(0, s->name, a, b, c);
+    if (!(error <= unit * claim)) expect(0, s->name, a, b, c);
     calls++;
     if (s->n < 40 * CASES) s->share[s->n++] = x;
 }
@@ -325,13 +328,16 @@ int main(void)
 {
     shares *all[] = {&U_of,     &l_of,  &node_of,   &M_of,     &phase_of,  &line_of,
                      &shift_of, &M2_of, &phase2_of, &line2_of, &shift2_of, &turn_of};
+    const char *noise = getenv("HS_NOISE_KIND");
+    int few = noise && noise[0] ? CASES / 4 : CASES;
+    unit = few < CASES && noise[1] > '0' ? 2 : 1;
     if (LDBL_MANT_DIG < 64) {
         puts("long double carries fewer than 64 bits here: nothing measured");
         return 0;
     }
     one_weak_slope();
     one_step(0.150009, 0.00311789, -45.109); /* a claim of 0.1 that was 28 times too small at one node */
-    for (int i = 0; i < CASES; i++) {
+    for (int i = 0; i < few; i++) {
         double m = log_uniform(-9, 1.3), other = uniform() < 0.8 ? m * log_uniform(-0.5, 0.5) : log_uniform(-9, 1.3),
                t = tilt(m);
         one_step(m, rate(), uniform() < 0.5 ? t : 1 + t);

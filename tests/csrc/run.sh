@@ -1,8 +1,8 @@
 #!/bin/bash
 # The C floor alone, without Python. HS_CHECKS: "bounds" (default) for AddressSanitizer and UndefinedBehaviorSanitizer, "memory" for
 # clang's MemorySanitizer, which finds values that are read before they are written, or "noise" for rounding made worse on purpose
-# (noise.h), under which the claims that check_*_terms.c looks at have to hold as well. HS_FEW= runs all cases of check_*_terms.c,
-# as tests/test_terms.py does without sanitizers and noise; else one in HS_FEW of them, 8, and of the slowest one in 32.
+# (noise.h), under which the claims that check_*_terms.c and check_transform.c look at have to hold as well. HS_FEW= runs all cases of
+# check_*_terms.c, as tests/test_terms.py does without sanitizers and noise; else one in HS_FEW of them, 8, and of the slowest one in 32.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 csrc=$here/../../csrc
@@ -16,7 +16,7 @@ case ${HS_CHECKS:-bounds} in
     memory) cc=${CC:-clang} flags+=(-g -O1 -Wall -Wextra -Werror -fsanitize=memory -fno-omit-frame-pointer) ;;
     noise)
         flags+=(-O1 -w -frounding-math -D_POSIX_C_SOURCE=200809L -include "$here/noise.h")
-        sources+=("$here/noise.c") checks=("$here"/check_*_terms.c) kinds=(40 21 32) ;;
+        sources+=("$here/noise.c") checks=("$here"/check_*_terms.c "$here/check_transform.c") kinds=(40 21 32) ;;
     *) echo "HS_CHECKS must be bounds, memory or noise, got $HS_CHECKS" >&2 && exit 2 ;;
 esac
 each() { xargs -0 -P "${HS_JOBS:-$(nproc)}" "$@"; } # HS_JOBS: processes at a time
