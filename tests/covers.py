@@ -29,6 +29,7 @@ import os
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,6 +52,17 @@ has no more."""
 SHARE = 0.7
 """Part of a constant that the operations found for it take at most: what is left is for the second order. A first one
 that would take more, as several constants pay for it or one exactly, is put off by so much less."""
+
+
+LEAST = 3e-4
+"""Part of a constant that an operation takes at least to be put off: several of less than a thousandth may be seen."""
+
+SUMMED_IN = {
+    "src/hockeystick/what/allocation_jumps.py": "csrc/law/one_term.c",
+    "src/hockeystick/what/allocation_density.py": "csrc/law/one_term.c",
+    "src/hockeystick/what/allocation.py": "csrc/law/allocation_table.c",
+}
+"""Files whose constants pay for sums in another one, whose operations are as near as their own."""
 
 
 def probes() -> dict[str, str]:
@@ -172,7 +184,8 @@ SCOPE: dict = {}
 def scope(hs) -> None:
     import numpy as np
 
-    from hockeystick import _core, risk_gdp, scratch
+    from hockeystick import _core, rates, risk_gdp, scratch
+    from hockeystick.cli import records
     from hockeystick.grid import convolve
     from hockeystick.individual import epsilons, renyi
     from hockeystick.routes import (
@@ -194,6 +207,7 @@ def scope(hs) -> None:
     from hockeystick.routes.question import Question
     from hockeystick.what import allocation, loss, pair, sampling
     from hockeystick.what import allocation_density as density
+    from hockeystick.what.allocation_jumps import Jumps
 
     def one(x, *names):
         return {name.rpartition(".")[2]: float(x[i]) for i, name in enumerate(names)}
@@ -239,6 +253,31 @@ def scope(hs) -> None:
         found = density.points(m, t, *window)
         num = np.exp(found.log_num)
         return {"upper": float((num * (1 + found.error)).sum()), "the error": float((num * found.error).sum())}
+
+    def cut_line(m, t, r, b, x, other=0.0):
+        """A line of an epoch's density whose cut b rejects many terms: log C at two tilts, and the density at x."""
+        line, law = density._Line(m, t, r, b, min(0.7, density.CUT / m), 1.0), density._law(m, t)
+        found = {name: line.real(at)[0] + line.real(at)[2] for name, at in (("upper", r), ("other", other))}
+        value, error, base = law.accepted(np.array([x]), line)
+        return found | {"density": float((value[0] + error[0]) * math.exp(base[0]))}
+
+    def rejected(m, t, b, x):
+        """The density of samples with a rejected term."""
+        law, eta = density._law(m, t), 2 * min(0.7, density.CUT / m)
+        lines = [density._Line(m, n, 0.0, b, eta, 0.7) for n in (t, t - 1)]
+        value, error = Jumps(law, *lines).density(np.array([x]))
+        return {"upper": float(value[0] + error[0]), "lower": float(value[0] - error[0])}
+
+    def spent(norms):
+        """eps of a record of a file of norms, without sampling."""
+        args = types.SimpleNamespace(noise_multiplier=1.3, clip=1.0, noise=None, delta=1e-5)
+        return {"upper": float(records._plain(lambda: [np.array([norms])], 7, args, None)[0][0])}
+
+    def ruled(m, q):
+        """The sum of m^2 over a rule for small shifts of many rates, and what it misses."""
+        nodes, fits = [], []
+        rates._by_orders(m, q, np.ones(m.size), 1.0, nodes, fits)
+        return {"upper": sum(w * x * x for x, _, w in nodes), "the weight": sum(fit[4] for fit in fits)}
 
     def transform(m, t, c, y):
         """The transform of an epoch's loss from both sides, and its value at the last frequency."""
@@ -357,6 +396,7 @@ def scope(hs) -> None:
     SCOPE.update(lattice=lattice, by_atoms=by_atoms, beside=beside, finite_sample=finite_sample, risk_gdp=risk_gdp)
     SCOPE.update(above=above, atoms=atoms, chernoff=chernoff, early=early, other=other, regret=regret, curve=curve)
     SCOPE.update(hs=hs, np=np, math=math, _core=_core, jumps=jumps, contour=contour, few=few)
+    SCOPE.update(cut_line=cut_line, rejected=rejected, spent=spent, ruled=ruled)
     SCOPE.update(asked=asked, charged=charged, tail=tail, points=points, expanded=expanded, lines=lines)
     SCOPE.update(bounds=bounds, mixed=mixed, pair=pair, renyi=renyi, epsilons=epsilons, convolve=convolve)
     SCOPE.update(steps=pair.gaussian_steps, one=one, kept=kept, transform=transform)
@@ -474,7 +514,8 @@ class Search:
         near, few = collections.defaultdict(list), len(self.clean[name][1]) <= MOST_NEAR
         for at in self.clean[name][1]:
             path, function, line, _ = self.lab.places[at]
-            rank = 2 if path != claim["path"] else 0 if function == claim["within"] else 1
+            own = path in (claim["path"], SUMMED_IN.get(claim["path"]))
+            rank = 2 if not own else 0 if function == claim["within"] else 1
             near[rank].append((abs(line - claim["line"]), at))
         for rank in (0, 1, 2):
             for _, _, term, rise in sorted(shares, key=lambda x: (x[2] not in first, -x[0])):
@@ -496,7 +537,7 @@ class Search:
             e = self.effect(name, at).get(term, math.nan)
             taken += abs(e) if abs(e) < rise else 0.0
             part = 1.0 if chosen else min(1.0, 0.99 * SHARE * rise / max(abs(e), 1e-300))
-            if 3e-3 * rise < part * abs(e) and total + part * abs(e) < SHARE * rise:
+            if LEAST * rise < part * abs(e) and total + part * abs(e) < SHARE * rise:
                 sign = math.copysign(float(f"{part:.2g}"), e)
                 chosen[at] = -sign if term == "lower" else sign
                 total += part * abs(e)

@@ -210,20 +210,21 @@ HS_CLONES static void exponentials(const normal_rule *R, double w, double off, i
                z = hs_exp(sum < 700 ? sum : 700) * (1 + low);
         double at = z * co, b, each = N < 33554432 && N > -33554432 ? 2 * LONG : HS_U + 2 * LONG;
         double s, E, m1, d;
-        double c, lost = at < most ? 0 : 2;
+        double c, turned, lost = at < most ? 0 : 2;
         at = at < most ? at : most;
         b = z * si;
         b = b < 8e5 ? b : 8e5;
         E = hs_exp_m1(-at, &m1);
         hs_cis_m1(b, &c, &s);
         z = z < 1e290 ? z : 1e290;
-        d = E * (z * (off + each * (p < 0 ? -p : p)) + HS_U * (8 * (b < 3 ? b : 3) + 2 * b) + lost);
+        d = E * (z * (off + each * (p < 0 ? -p : p)) + lost);
+        turned = E * (8 * (b < 3 ? b : 3) + 2 * b);
         o[E_RE * size + i] = E * (1 + c);
         o[E_IM * size + i] = -s * E;
         o[E_LESS * size + i] = m1 + (c + m1 * c);
         o[E_SIZE * size + i] = E;
-        o[E_ERR * size + i] = d + 4 * HS_U * E;
-        o[E_ERR_LESS * size + i] = d + HS_U * (6 * (m1 < 0 ? -m1 : m1) + 4 * (b < 3 ? b : 3));
+        o[E_ERR * size + i] = d + HS_U * (turned + 4 * E);
+        o[E_ERR_LESS * size + i] = d + HS_U * (turned + 6 * (m1 < 0 ? -m1 : m1) + 4 * (b < 3 ? b : 3));
     }
 }
 
@@ -435,7 +436,7 @@ typedef struct {
 static inline double modulus_upper(double x, double y)
 {
     double a = fabs(x), b = fabs(y), most = a > b ? a : b, part = (a > b ? b : a) / (most + 1e-307);
-    return most * sqrt(1 + part * part) * (1 + 8 * HS_U);
+    return hs_up(most * sqrt(1 + part * part));
 }
 
 /* a = sum psi_j x^j/j! over psi_0, x in units of 1/t, and its power p = a^(t-1). */

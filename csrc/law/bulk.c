@@ -521,13 +521,12 @@ static void add_moments(const double *c, double t, double m1, double rel, int or
 {
     double w = c[0], l1 = c[1], L = c[2], l2 = l1 - L;
     double E = l1 + t * L, e = m1 + 1, power;
-    double dL = c[5] + c[6] + 2 * HS_U * (fabs(L) + fabs(l2));
+    double dL = c[5] + c[6] + 2 * HS_U * (fabs(L) + fabs(l2)), size = fabs(L * m1) + fabs(c[4]);
     int n;
     S->of[1] += w * (L * m1 + c[4]);
     S->err[1] += w * (fabs(e * ((1 + t) * L + 1) - exp(l1)) * c[5] + fabs(e * (t * L + 1) - exp(l2)) * c[6]);
-    S->err[1] += w * ((rel + 150 * HS_U) * (fabs(L * m1) + fabs(c[4])) + 6 * HS_U * fabs(L) * e * fabs(E) +
-                      2 * HS_U * fabs(l2) * fabs(m1));
-    rel += (1 + t) * (c[5] + 2 * HS_U * fabs(l1)) + t * (c[6] + 3 * HS_U * fabs(l2)) + HS_U * (4 * fabs(E) + 30);
+    S->err[1] += w * (rel * size + HS_U * (150 * size + 6 * fabs(L) * e * fabs(E) + 2 * fabs(l2) * fabs(m1)));
+    rel += (1 + t) * c[5] + t * c[6] + HS_U * ((1 + t) * 2 * fabs(l1) + t * 3 * fabs(l2) + 4 * fabs(E) + 30);
     for (power = w * e * L, n = 2; n <= order; n++) {
         S->err[n] += fabs(power) * (n * dL + fabs(L) * rel);
         power *= L;
@@ -547,8 +546,9 @@ static void add_node(const double *c, double t, double rel, int order, bulk_sums
     /* d(l1) and d(l2) leave e^E - 1 - (1+t) U1 + t U2 off by the differences of e^E and 1 + U_i */
     off = (1 + t) * fabs(m1 - expm1(l1)) * c[5] + t * fabs(m1 - expm1(l1 - L)) * c[6];
     S->of[0] += w * (h2 + first);
-    S->err[0] += w * (off + (rel + 150 * HS_U) * (h2 + sizes) +
-                      HS_U * fabs(m1) * (6 * fabs(E) + 4 * (fabs(l1) + t * (fabs(l1) + fabs(l1 - L)))));
+    S->err[0] +=
+        w * (off + rel * (h2 + sizes) +
+             HS_U * (150 * (h2 + sizes) + fabs(m1) * (6 * fabs(E) + 4 * (fabs(l1) + t * (fabs(l1) + fabs(l1 - L))))));
     if (order) add_moments(c, t, m1, rel, order, S);
 }
 
@@ -567,8 +567,9 @@ static int set_moments(const hs_bulk *J, int order, bulk_sums *S, const double *
         if (n > 1) T->wrong = fmax(T->wrong, S->err[n] / S->size[n] + T->err);
     }
     T->mean = T->moment[1] = (S->of[1] - u) * exp(-T->log_b);
-    T->mean_err = 1.2 * exp(-T->log_b) * (lost[1] + S->err[1] + scale * (3 * J->rel * J->p + 4 * HS_U * J->u)) +
-                  fabs(T->mean) * (2 * T->err + 8 * HS_U) + 1e-12 * fabs(J->out_u);
+    T->mean_err = 1.2 * exp(-T->log_b) * (lost[1] + S->err[1] + scale * 3 * J->rel * J->p) +
+                  fabs(T->mean) * 2 * T->err + HS_U * (5 * exp(-T->log_b) * scale * J->u + 8 * fabs(T->mean)) +
+                  1e-12 * fabs(J->out_u);
     T->wrong = fmax(T->wrong, T->mean_err / T->size[1]);
     return T->wrong < 1e-3;
 }
@@ -769,8 +770,9 @@ double hs_bulk_nodes(const hs_bulk *J, double t, double dy, int64_t N, double *g
     for (c = J->columns, j = 0; j < n; j++, c += HS_BULK_COLUMNS) {
         double x = c[7], L = c[2], l2 = fabs(c[1] - L), e;
         double dL = c[5] + c[6] + 3 * HS_U * (fabs(c[1]) + l2);
-        e = HS_U * (6 * x * x + 8 * fabs(x) + 30 + J->pair.w_err + 8 * (fabs(c[1]) + J->n0 + t * (fabs(L) + J->l0)));
-        e += (1 + t) * (c[5] + 2 * HS_U * fabs(c[1])) + t * (c[6] + 3 * HS_U * l2);
+        e = HS_U * (6 * x * x + 8 * fabs(x) + 30 + J->pair.w_err + 8 * (fabs(c[1]) + J->n0 + t * (fabs(L) + J->l0)) +
+                    (1 + t) * 2 * fabs(c[1]) + t * 3 * l2);
+        e += (1 + t) * c[5] + t * c[6];
         G.r[j] /= total;
         G.l[j] = L;
         own += G.r[j] * (dL + fabs(L) * e);

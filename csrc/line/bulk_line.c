@@ -200,7 +200,7 @@ static double loss_lower(const hs_bulk *J, int r, double x)
     hs_bulk_loss at = hs_bulk_loss_at(J, r, x);
     double up = J->pair.up[r], down = J->pair.down[r], place = 8 * fabs(x) + 4;
     double edge = up * at.s1 * (place + 5 * up) + down * at.s2 * (place + 5 * down);
-    return at.l1 - at.l2 - SLACK * (fabs(at.l1) + fabs(at.l2)) - 2 * HS_U * edge;
+    return at.l1 - at.l2 - SLACK * (fabs(at.l1) + fabs(at.l2) + 1e-3 * edge);
 }
 
 /* Logs of k times the mass under num of losses above `least` and of the cut of J, and, where asked for, of their

@@ -68,7 +68,7 @@ HS_CLONES static void add_node_range(const hs_contour *C, double k, int mirrored
         off = dz * (1 + 0.5 * qz) * root;
         off = off < top ? off : top;
         off = dz < 0.5 ? dz * (1 + 2 * dz) : off;
-        off = times * (off + 12 * HS_U * size) + joins * HS_U * times * (fabs(lr) + fabs(li));
+        off = times * (off + HS_U * (12 * size + joins * (fabs(lr) + fabs(li))));
         moved = qz * (1 + 0.5 * dz) * root; /* |prod (1+d) - 1| <= prod (1+|d|) - 1 */
         moved = times * (moved < quad_top ? moved : quad_top);
         real = dz + qz < 0.25 ? 1.6 * times * qz * (dz + qz) : HUGE_VAL;

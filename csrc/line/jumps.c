@@ -43,15 +43,16 @@ typedef struct {
 static double branch_error(const hs_bulk *J, int r, double x, const branch_at *b, double R0, const double *e)
 {
     double up = J->pair.up[r], d = J->pair.down[r], g = b->g;
-    double b1 = expm1(x) * (1 - J->pair.q[r]), off, rel;
+    double b1 = expm1(x) * (1 - J->pair.q[r]), off, rel, units;
     hs_bulk_loss at = hs_bulk_loss_at(J, r, g);
     /* how far the place is off: by what its loss is, and by the rounding of v */
     off = (fabs(at.l1 - at.l2 - x) + HS_U * (8 * x + 6 * J->pair.q_err)) / (up * at.s1 + d * at.s2);
     off += HS_U * (8 * fabs(g) + 4 + 5 * fmax(up, d));
-    rel = (e[0] + HS_U * (2 + pow(g - up, 2))) * R0 * (b1 + b->k2) + (e[1] + 2 * HS_U) * b->R1 * b1;
-    rel += (e[2] + 2 * HS_U) * b->R2 * b->k2 + HS_U * J->pair.q_err * (b->f + b->k1 * b->R1);
-    rel = rel / b->f + (fabs(g) + up + d + 3) * off + e[1] + e[2];
-    return rel + HS_U * (3 * g * g + 4 * d * (fabs(g) + d) + 20 + J->pair.w_err + 3 * fabs(b->log_w));
+    rel = e[0] * R0 * (b1 + b->k2) + e[1] * b->R1 * b1 + e[2] * b->R2 * b->k2;
+    units = (2 + pow(g - up, 2)) * R0 * (b1 + b->k2) + 2 * (b->R1 * b1 + b->R2 * b->k2);
+    units = (units + J->pair.q_err * (b->f + b->k1 * b->R1)) / b->f;
+    units += 3 * g * g + 4 * d * (fabs(g) + d) + 20 + J->pair.w_err + 3 * fabs(b->log_w);
+    return rel / b->f + (fabs(g) + up + d + 3) * off + e[1] + e[2] + HS_U * units;
 }
 
 /* False where no loss of the branch is as large, or hardly any: e^-1000 of it lies beyond HS_BULK_FAR. */

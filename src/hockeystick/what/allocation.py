@@ -512,8 +512,8 @@ class _Line:
             with np.errstate(over="ignore", invalid="ignore"):
                 scale = np.exp(self.log_f + sign * c * s)
                 total = scale * one
-                moved = np.abs(s) * float((sized * self.y).sum()) * 4 * U
-                rounding = float((size * (err + (100 + len(self.y)) * U)).sum()) + moved
+                units = (100 + len(self.y)) * float(size.sum()) + 4 * np.abs(s) * float((sized * self.y).sum())
+                rounding = float((size * err).sum()) + U * units
                 cut = self.cut * 2 / self.period / c
                 error = scale * (rounding + cut) + np.abs(total) * U * (40 + 6 * np.abs(c * s) + 6 * abs(self.log_f))
                 error += math.exp(-c * self.period) / -math.expm1(-c * self.period)

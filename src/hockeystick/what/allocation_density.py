@@ -167,7 +167,8 @@ class _Rule:
         normal = H / math.sqrt(2 * math.pi) * np.exp(-0.5 * g * g)
         self.chi = _normal_cdf(at)
         self.w = normal * self.chi
-        self.size = U * (g * g + 6 * np.minimum(at, 0.0) ** 2 + 40)  # relative errors of w
+        self.size = U * (g * g + 6 * np.minimum(at, 0.0) ** 2 + 72 + g.size / LANES + LANES)
+        """Relative errors of w, 40u, of the terms that they weigh, 30u, and of sums in LANES parts."""
         self.moved = U * ((4 * np.abs(m * g) + 3 * m * m) * self.X + 4 * np.abs(self.d))  # errors of d
         self.end = float(g[-1]) + 0.5 * H
         self.top = math.exp(m * self.end - 0.5 * m * m)  # X there
@@ -183,7 +184,7 @@ class _Rule:
     def term(self) -> np.ndarray:
         """As term_grown takes it: a term of its sums is within 24u by itself, 3u by products."""
         if self._term is None:
-            self._term = _rows(self.d, self.w, self.w * (self.size + 30 * U + self.summed), self.w * self.moved)
+            self._term = _rows(self.d, self.w, self.w * self.size, self.w * self.moved)
         return self._term
 
     @property
@@ -196,11 +197,6 @@ class _Rule:
             least = -0.5 * np.maximum(np.abs(self.g) - H, 0) ** 2 - 0.5 * np.maximum(at - H / self.eta, 0) ** 2
             self._cells = left, right, H * np.abs(self.g), least
         return self._cells
-
-    @property
-    def summed(self) -> float:
-        """Relative error of a sum of terms of one sign in LANES parts."""
-        return U * (self.g.size / LANES + LANES + 2)
 
     def log_peaks_upper(self) -> np.ndarray:
         """log of mX times a bound of the density of d on the cell right of a node."""
@@ -376,24 +372,25 @@ class _Line:
         h, slope, off_real, _ = _core.term_grown(R.term, r, r)
         grown = np.expm1(r * R.d)
         wide = R.w * (1 + grown)
-        rows = _rows(R.d, wide, wide * (R.size + 18 * U + R.summed), wide * R.moved)
+        rows = _rows(R.d, wide, wide * R.size, wide * R.moved)
         half, less, off, move = _core.term_turned(rows, y)
         re, im = h - half - R.q0 - r * R.q1, less - y * (slope - R.q1)
         # errors: of weights and sums, of d, of the rule
-        off += off_real + y * float((R.w * np.abs(R.d * grown) * (R.size + 18 * U + R.summed)).sum())
-        off += y * float((R.w * R.moved * np.abs(grown)).sum())
+        off += off_real + y * float((R.w * np.abs(grown) * (np.abs(R.d) * R.size + R.moved)).sum())
         off += (abs(r) + y) * move
         off += np.array([self.missed_upper(r, float(y[-1]))]) + R.rounding_cut_upper(abs(r) + y)
         log_mod = 0.5 * np.log1p(2 * re + re * re + im * im)
         turn = np.arctan2(im, 1 + re)
         mod = np.exp(t * (log_mod - self.kappa))
-        lost = np.log1p(off / np.maximum(np.exp(log_mod), 1e-300)) + 4 * U * (np.abs(log_mod) + np.abs(turn))
+        lost = np.log1p(off / np.maximum(np.exp(log_mod), 1e-300))
         err = mod * np.expm1(np.minimum(t * lost, 600.0))  # |C^t - c^t| <= (|c| + |C-c|)^t - |c|^t
         weight = np.where(y > 0, 2.0, 1.0) / P
         angle = np.multiply.outer(x, y) + t * turn
         value = np.cos(angle) @ (weight * mod)
-        error = (weight * (err + mod * U * (20 + 2 * len(y) + 4 * t * np.abs(turn)))).sum()
-        error = error + 4 * U * np.abs(x) * float((weight * mod * y).sum())
+        # of powers, phases and the sum: first order, of what was computed
+        units = 20 + 2 * len(y) + t * (4 * np.minimum(np.abs(log_mod), 750.0) + 8 * np.abs(turn))  # beyond, mod is 0
+        sums = (weight * mod) @ np.array([units, 4 * y]).T
+        error = (weight * err).sum() + U * (sums[0] + np.abs(x) * sums[1])
         tail = math.exp(min(self.log_tail_upper(float(y[-1])), 50.0)) / math.pi
         return value, error + tail
 

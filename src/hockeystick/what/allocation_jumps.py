@@ -126,8 +126,7 @@ class Jumps:
         unseen = math.exp(-0.5 * LAST**2 - far) / self.m
         size = np.abs(self.p)
         scale = self.t * self.mesh  # [theory: allocation.jump]
-        error = scale * (off * (1 + 1e-9) + U * rough)
-        error += scale * U * (self.y.size + 2) * (value + 2 * off)
+        error = scale * (off * (1 + 1e-9) + U * (rough + (self.y.size + 2) * (value + 2 * off)))
         error += self.missed + self.beyond + self.t * self.mesh * unseen * float((size + self.off).sum())
         return scale * value, error * (1 + 1e-9) + self.two_upper(x)
 
