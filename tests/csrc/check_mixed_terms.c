@@ -860,6 +860,8 @@ int main(int argc, char **argv)
     median("far-subnormal", 400, 1.2, 1.02);
     median("path-nodes", 400, 2500, 600);
     median("table-nodes", 400, 2500, 400);
+    median_directed("path-nodes", 50);
+    median_directed("table-nodes", 80);
     median("subnormal-k", 60, 20000, 100);
     median("subnormal-phi", 40, 10000, 400);
     median("mixed-right", 100, 10, 3);

@@ -254,6 +254,10 @@ int main(int argc, char **argv)
     median("ew-second-rounding", 80, 900, 300);
     median("ew-third-rounding", 80, 900, 300);
     median("ew-fourth-rounding", 80, 900, 300);
+    median_directed("ew-mean-rounding", 50);
+    median_directed("ew-second-rounding", 50);
+    median_directed("ew-third-rounding", 50);
+    median_directed("ew-fourth-rounding", 50);
     median("ew-modulus", 5, 1.1, 1.01);
     return terms_end();
 }
