@@ -312,7 +312,7 @@ def scope(hs) -> None:
 
     def paired(run, add=0):
         """The packed pair of a run's step."""
-        return jumps._pair(pair.paired_steps(run, "add_remove", False), add)
+        return jumps._pair(*pair.paired_steps(run, "add_remove", False)[:2], add)
 
     def below(step, eps):
         """delta of one step at eps by its curve."""
@@ -396,7 +396,7 @@ def scope(hs) -> None:
     SCOPE.update(lattice=lattice, by_atoms=by_atoms, beside=beside, finite_sample=finite_sample, risk_gdp=risk_gdp)
     SCOPE.update(above=above, atoms=atoms, chernoff=chernoff, early=early, other=other, regret=regret, curve=curve)
     SCOPE.update(hs=hs, np=np, math=math, _core=_core, jumps=jumps, contour=contour, few=few)
-    SCOPE.update(cut_line=cut_line, rejected=rejected, spent=spent, ruled=ruled)
+    SCOPE.update(types=types, cut_line=cut_line, rejected=rejected, spent=spent, ruled=ruled)
     SCOPE.update(asked=asked, charged=charged, tail=tail, points=points, expanded=expanded, lines=lines)
     SCOPE.update(bounds=bounds, mixed=mixed, pair=pair, renyi=renyi, epsilons=epsilons, convolve=convolve)
     SCOPE.update(steps=pair.gaussian_steps, one=one, kept=kept, transform=transform)
