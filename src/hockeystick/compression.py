@@ -400,13 +400,18 @@ def _moments(m, w, middle: float, half: float, degrees: int) -> NDArray[np.longd
     return sums
 
 
+def plain_fit(count: int, squares: float) -> Fit:
+    """What the row of `count` steps without sampling is off by, `squares` the sum of their m^2."""
+    return Fit(0.0, 1.0, weight=(count + 4) * 2 * U * squares)
+
+
 def fine_rule(steps: GaussianSteps, sides: int = 1) -> Ruled | None:
     """A rule made from the steps in boxes of a 16th of an octave; None where it has too many rows or takes longer than
     a sum over the steps [theory: compression.rule]. `sides` as in StepMoments.rule."""
     plain = steps.q == 1
     squares = float(np.sum(steps.k[plain] * (sides * steps.shift[plain]) ** 2))
     rows = [(1.0, 1.0, squares)] * bool(plain.any())  # as in StepMoments.rule
-    fits = [Fit(0.0, 1.0, weight=(np.count_nonzero(plain) + 4) * 2 * U * squares)] * len(rows)
+    fits = [plain_fit(np.count_nonzero(plain), squares)] * len(rows)
     order = np.lexsort((steps.shift[~plain], steps.q[~plain]))
     m, q, k = (column[~plain][order] for column in steps)
     mantissa, exponent = np.frexp(m)

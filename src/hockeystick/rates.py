@@ -83,7 +83,7 @@ def rule(steps: GaussianSteps) -> Ruled | None:
     plain = steps.q == 1
     squares = float(np.sum(steps.k[plain] * steps.shift[plain] ** 2))
     rows = [(1.0, 1.0, squares)] * bool(plain.any())
-    fits = [Fit(0.0, 1.0, weight=(np.count_nonzero(plain) + 4) * 2 * U * squares)] * len(rows)
+    fits = [compression.plain_fit(np.count_nonzero(plain), squares)] * len(rows)
     m, q, k = (column[~plain] for column in steps)
     size = k * q * q * np.expm1(np.minimum(m * m, 50.0))
     variance = float(size.sum()) + squares
@@ -204,7 +204,7 @@ def _grid(shifts: Span, rates: Span, m, q, k):
         each = _core.rate_moments(x, y, k[at : at + SLAB], shifts.count, rates.count).astype(np.longdouble)
         sums += each[0] + each[1]
     degree = np.arange(max(shifts.count, rates.count), dtype=float) ** 2
-    joins = 2.0**-70 + SLAB * 2.0**-76 + ((SLAB + 8) * U) ** 2 + (m.size / SLAB + 8) * UNIT
+    joins = 2.0**-69 + SLAB * 2.0**-76 + (m.size / SLAB + 8) * UNIT  # the squares of (SLAB + 8) u are below 2^-78
     total = float(k.sum()) * (1 + 1e-12)
     of_shifts, of_rates = (2 + shifts.error) * degree[: shifts.count], 2 * degree[: rates.count]
     off = joins + UNIT * (2 + of_shifts[:, None] + of_rates)  # a rate is off as the span's moved_upper() has it
@@ -302,10 +302,9 @@ def _by_orders(m, q, k, variance: float, nodes: list, fits: list) -> None:
 
     shifts, rates = Span(place, back, 9, 0.0, high, count), _span_of_rates(q, per_rate)
     sums, off, total = _grid(shifts, rates, m, q, mass)
-    off = off + 4 * U * total  # of m^2 k
     masses, missed, both = _weights(shifts, rates, sums, off, total)
     weights = masses / (shifts.points**2)[:, None]
-    missed = missed + 4 * U * np.abs(masses).sum()
+    missed = missed + 4 * U * (np.abs(masses).sum() + float(np.abs(rates.weigh).sum()) * total)  # and of m^2 k
     _append(shifts.points.tolist(), rates.points.tolist(), weights, nodes)
     everything = (total * (1 + rates.lebesgue_upper) + both) / square * (1 + 1e-9)
     group = 2.0 * len(fits) + 2
