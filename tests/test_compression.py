@@ -14,6 +14,7 @@ import many_steps
 from hockeystick import _core, compression, wide
 from hockeystick.routes import contour, saddlepoint
 from hockeystick.routes.question import Question
+from hockeystick.routes.table import ROUTES
 from hockeystick.what.pair import GaussianSteps, gaussian_steps
 
 U = 2.0**-53
@@ -512,6 +513,18 @@ def test_replaced_records(name):  # [theory: compression.pair]
     curve = hs.delta(run, np.array([0.5, 1.0, 1.5]) * at, adjacency="replace_one")
     assert curve.lower[1] <= ours[1].upper and ours[1].lower <= curve.upper[1]
     assert hs.epsilon(run, 0.999999999, adjacency="replace_one").upper >= 0
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route not in ("auto", "contour")])
+def test_other_routes_of_replaced_records(route):
+    """They sum over all steps, or refuse: their rules are those of one-sided steps."""
+    run = hs.compose_arrays(np.random.default_rng(2).uniform(1, 2, 300), 0.05, 1)
+    known = hs.epsilon(run, 1e-5, adjacency="replace_one")
+    try:
+        found = hs.epsilon(run, 1e-5, adjacency="replace_one", route=route)
+    except (hs.AccuracyError, hs.DomainError):
+        return
+    assert found.lower <= known.upper and known.lower <= found.upper
 
 
 def test_replaced_records_of_moments_alone():

@@ -106,13 +106,15 @@ class Question:
 
     @property
     def rules(self):
-        """What may stand for a run of many distinct Gaussian steps (rules.py), made on request."""
+        """What may stand for a run of many distinct Gaussian steps (rules.py), made on request; where it is `replaced`,
+        of two-sided pairs, which lines alone take."""
         return self._rules(True)
 
     @property
     def narrower_rules(self):
-        """Those of them whose rows all count in a tail, and that are as good as any."""
-        return self._rules(False)
+        """Those of them whose rows all count in a tail, and that are as good as any; none of two-sided pairs, of which
+        the routes that ask for these know nothing."""
+        return () if self.replaced else self._rules(False)
 
     def _rules(self, widest: bool):
         run, adjacency = self.run, self.adjacency
