@@ -95,7 +95,7 @@ static void lay_fits(box *B, double middle, double half, int points, int kind)
         }
         for (i = 0; i < STEPS; i++) total += 2 * B->k[i];
         sum += 2 * pow(rho, -DEGREES) / (1 - 1 / rho) * total;
-        B->fits[p] = (hs_fit){0, q, sqrt(most[0]) * 1.001, most[1] * 1.001, sum * (1 + 1e-9), 0, 0, 0, HS_FIT_ALL, 0};
+        B->fits[p] = (hs_fit){0, q, sqrt(most[0]) * 1.001, most[1] * 1.001, sum * (1 + 1e-9), 0, 0, 0, HS_FIT_ALL, 1};
         if (kind == PAIRS) B->fits[p].sides = 2;
     }
 }
@@ -123,7 +123,7 @@ static void lay_orders_of(box *B, double m_1, int points)
         for (i = 0; i < STEPS; i++) total += 2 * B->k[i] * B->m[i] * B->m[i];
         sum += 2 * pow(rho, -DEGREES) / (1 - 1 / rho) * total * (1 + 1e-9);
         B->fits[p] = (hs_fit){0, B->q[0],    m_1, r * (1 + 1e-9), sum / r * (1 + 1e-9), total / S * (1 + 1e-9), 0,
-                              0, HS_FIT_ALL, 0};
+                              0, HS_FIT_ALL, 1};
     }
 }
 

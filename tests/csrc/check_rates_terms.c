@@ -46,9 +46,9 @@ static int lay_fits(span *B, double low, double high, int points, double sizes, 
         double turn;
         if (!(least > 0 && r < 1 && r * r < 2 * least)) continue;
         turn = fmax(atan2(b, sqrt(middle * middle - a * a)), atan2(b, 1 - r));
-        B->fits[n++] = (hs_fit){0, r, top, 1, weight * (1 + 1e-9), 0, turn, least, HS_FIT_NODES};
+        B->fits[n++] = (hs_fit){0, r, top, 1, weight * (1 + 1e-9), 0, turn, least, HS_FIT_NODES, 1};
     }
-    B->fits[n] = (hs_fit){-1, high, top, exp(-2 * tail_loss(high / low, top)), 0, 0, 0, 0, HS_FIT_LOSS};
+    B->fits[n] = (hs_fit){-1, high, top, exp(-2 * tail_loss(high / low, top)), 0, 0, 0, 0, HS_FIT_LOSS, 1};
     return n + 1;
 }
 
