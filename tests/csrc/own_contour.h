@@ -1,4 +1,5 @@
 /* own_contour.h - contour.c, read for its static functions: its public ones get names of their own. */
+#define hs_contour_estimate own_contour_estimate
 #define hs_contour_chernoff_upper own_contour_chernoff_upper
 #define hs_contour_work own_contour_work
 #define hs_contour_delta own_contour_delta
