@@ -34,8 +34,8 @@ CLOSE = 1e-3
 """Relative width of a long line from which a shorter one is as wide."""
 
 GAINED, LOST = 0.5, 1.0
-"""Of the width of an answer, what a line with a looser goal has to leave of it for another; and a width of a pair's
-answer from which looser goals are asked only where no other route has one."""
+"""Of the width of a pair's answer, what a line with a looser goal has to leave of it for another; and a width from which
+looser goals are asked only where no other route has one."""
 
 HYPERBOLA_STEPS = 6
 SHORT_LINE = 700
@@ -288,7 +288,7 @@ def _long_lines(line, asked, goals, n_threads, work, found, nodes, lost=math.inf
         answer = line(*asked, goal, margin(goal), n_threads, work, nodes, **pairs)
         if answer.status <= _core.LOOSE:
             found.append(answer)
-        if answer.status == _core.LOOSE and (answer.width <= CLOSE or answer.width > GAINED * least):
+        if answer.status == _core.LOOSE and (answer.width <= CLOSE or (pairs and answer.width > GAINED * least)):
             break
         if answer.status in HOPELESS and not pairs:  # of pairs a shorter line may still hold an end
             break
