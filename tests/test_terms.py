@@ -21,10 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 terms = pytest.importorskip("terms")
 CHECKS = sorted(p.stem for p in (ROOT / "tests" / "csrc").glob("check_*_terms.c"))
-FEW = {"check_smoothing_terms": "2"}
+FEW = {"check_line_terms": "2", "check_smoothing_terms": "2"}
 FEW |= {
-    f"check_{name}_terms": "4"
-    for name in "allocation ends fit hyperbola jumps line mixed pair prawitz rates saddle".split()
+    f"check_{name}_terms": "4" for name in "allocation ends fit hyperbola jumps mixed pair prawitz rates saddle".split()
 }
 FEW |= {f"check_{name}_terms": "8" for name in "bulk counts".split()}
 """Checks of three seconds and more: one in two of the cases; of seven and more, one in four; of twelve and more, one in

@@ -34,8 +34,8 @@ CLOSE = 1e-3
 """Relative width of a long line from which a shorter one is as wide."""
 
 GAINED, LOST = 0.5, 1.0
-"""Of the width of a pair's answer, what a line with a looser goal has to leave of it for another; and a width from which
-looser goals are asked only where no other route has one."""
+"""Of the width of a pair's answer, what a line with a looser goal has to leave of it for another; and a width from
+which looser goals are asked only where no other route has one."""
 
 HYPERBOLA_STEPS = 6
 SHORT_LINE = 700
