@@ -99,14 +99,14 @@ class Ruled(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """A row of hs_fit (csrc/hs.h): what a rule is off by."""
+    """A row of hs_fit (csrc/hs.h): what a rule is off by; `steps` is its count."""
 
     group: float
     q: float
     m: float = 0.0
     factor: float = 0.0
     weight: float = 0.0
-    count: float = 0.0
+    steps: float = 0.0
     turn: float = 0.0
     least: float = 0.0
     of: float = 0.0
@@ -411,7 +411,7 @@ def fine_rule(steps: GaussianSteps, sides: int = 1) -> Ruled | None:
     plain = steps.q == 1
     squares = float(np.sum(steps.k[plain] * (sides * steps.shift[plain]) ** 2))
     rows = [(1.0, 1.0, squares)] * bool(plain.any())  # as in StepMoments.rule
-    fits = [plain_fit(np.count_nonzero(plain), squares)] * len(rows)
+    fits = [plain_fit(int(np.count_nonzero(plain)), squares)] * len(rows)
     order = np.lexsort((steps.shift[~plain], steps.q[~plain]))
     m, q, k = (column[~plain][order] for column in steps)
     mantissa, exponent = np.frexp(m)

@@ -83,7 +83,7 @@ def rule(steps: GaussianSteps) -> Ruled | None:
     plain = steps.q == 1
     squares = float(np.sum(steps.k[plain] * steps.shift[plain] ** 2))
     rows = [(1.0, 1.0, squares)] * bool(plain.any())
-    fits = [compression.plain_fit(np.count_nonzero(plain), squares)] * len(rows)
+    fits = [compression.plain_fit(int(np.count_nonzero(plain)), squares)] * len(rows)
     m, q, k = (column[~plain] for column in steps)
     size = k * q * q * np.expm1(np.minimum(m * m, 50.0))
     variance = float(size.sum()) + squares

@@ -71,11 +71,11 @@ def _about(run: Any, steps: GaussianSteps, add: int, eps: float, options: dict[s
     if not eps > 1e-9:
         return None
     i = math.floor(OCTAVE * math.log2(eps))
-    ends = [_height(known, i + more, steps, add, options) for more in (0, 1)]
-    if None in ends:
+    left, right = (_height(known, i + more, steps, add, options) for more in (0, 1))
+    if left is None or right is None:
         return None
     low, high = 2 ** (i / OCTAVE), 2 ** ((i + 1) / OCTAVE)
-    height = ends[0] + (ends[1] - ends[0]) * (eps - low) / (high - low)
+    height = left + (right - left) * (eps - low) / (high - low)
     return -0.5 * height * height
 
 
