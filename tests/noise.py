@@ -337,6 +337,8 @@ def every_route():
         return hs.poisson_subsampled(hs.gaussian(sigma), q)
 
     response, truncated = hs.poisson_subsampled(hs.randomized_response(1.0), 0.1), dict(dataset_size=1000, max_batch=20)
+    noises = [1 + i / 300 for i in range(300)]
+    distinct = hs.compose(*[(sampled(sigma, 0.02), 1) for sigma in noises])
     runs = {
         "plain": (hs.gaussian(10.0) * 500, 3.0, {}),
         "sampled": (sampled(1.0, 0.01) * 1000, 1.0, {}),
@@ -346,6 +348,10 @@ def every_route():
         "few": (sampled(0.8, 0.1) * 3, 2.0, {}),
         "plain and sampled": (hs.gaussian(40.0) * 10**3 + sampled(2.0, 0.02) * 500, 1.5, {}),
         "many": (hs.compose(*[(sampled(0.8 + i / 100, 0.001 * (1 + i / 7)), 100 + i) for i in range(40)]), 1.0, {}),
+        "by a rule": (distinct, 1.5, {}),
+        "by a rule, replaced": (distinct, 2.0, {"adjacency": "replace_one"}),
+        "a rate each": (hs.compose(*[(sampled(x, 0.01 + x / 100), 20) for x in noises]), 3.0, {}),
+        "unlike": (sampled(8.42, 0.1457) + sampled(1.281, 4.4e-4) * 138, 1.0, {}),
         "hyperbola": (sampled(0.8, 0.001) * 10, 1.0, {}),
         "hyperbola, two": (sampled(1.1, 0.002) * 10 + sampled(0.9, 0.001) * 8, 1.0, {}),
         "replace one": (sampled(1.0, 0.01) * 1000, 1.0, {"adjacency": "replace_one"}),
