@@ -484,6 +484,14 @@ def test_pairs_at_complex_shifts(seed):  # [theory: compression.pair, compressio
             assert bound / factor <= abs(real * (1 + real)) / 2 * one <= 4 * bound / factor
 
 
+def test_pairs_of_a_rate_next_to_one():  # [theory: compression.pair]
+    """Where no double below 1 is as large as q', nothing is claimed; before, the bound is finite."""
+    e = compression.ellipse(np.array([0.5]), np.array([0.1]), 2.0)
+    assert e.of_pairs(1 - 2.0**-53)[1:] == (math.inf, math.inf)
+    rate, most, factor = e.of_pairs(1 - 1e-6)
+    assert 1 - 1e-6 < rate < 1 and most == e.most and 1 <= factor < 100
+
+
 REPLACED = {
     "one rate": (0.01, 1.0, 2.0, 2_000),
     "sparse": (1e-3, 0.8, 3.0, 1_200),

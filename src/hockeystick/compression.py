@@ -133,8 +133,10 @@ class Ellipse(NamedTuple):
             return q, math.inf, math.inf
         more = math.exp(self.grown) * UP
         more_rate, both = q * more, (1 - q) + q * more
-        factor = both * self.pair_factor * math.exp(self.bend * max(0.0, math.log(q / (1 - q)))) * UP
-        return min(more_rate / both * UP, 1 - U), self.most, factor
+        rate, factor = more_rate / both * UP, math.exp(self.bend * max(0.0, math.log(q / (1 - q))))
+        if not rate < 1:  # no double below 1 bounds q'
+            return q, math.inf, math.inf
+        return rate, self.most, both * self.pair_factor * factor * UP
 
     def fit(self, group: float, q: float, sides: int, weight: float) -> Fit:
         """What a rule is off by, of sampled steps or of two-sided pairs."""
@@ -602,7 +604,8 @@ def ellipse(middle, half, rho: float) -> Ellipse:
 
 def on_arcs(most2, real, cos2, imag, size_lower):
     """m', F and what Ellipse says of pairs, the largest of each row of arcs, from upper bounds of m'^2 and |Im s|, s =
-    m^2, and lower ones of Re s, cos 2 arg m and |s| [theory: compression.strip, compression.pair]."""
+    m^2, lower ones of cos 2 arg m and |s|, and `real`, which bounds m'^2 - Re s [theory: compression.strip,
+    compression.pair]."""
     half = np.minimum(0.5 * imag * UP, 1.5)
     tan2 = np.tan(half) ** 2 * UP
     with np.errstate(over="ignore"):  # shifts of 50 and more: no bound
