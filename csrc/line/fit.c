@@ -176,16 +176,6 @@ static int next_orders(const hs_fit *fits, int n, int *at, hs_orders *O)
     return rows > 0;
 }
 
-/* An upper bound of 1 + max(1, M(2 (A - 4))) at the largest shift of a group. */
-static double growth_upper(const hs_orders *O, double A, double *work)
-{
-    const hs_fit *f = O->fits;
-    double log_m, err;
-    if (!(A > 4.5)) return 2; /* M is convex in A, and M(0) = M(1) = 1 */
-    return hs_log_m_upper(f->m, f->q, 2 * (A - 4), 1, work, &log_m, &err) ? HUGE_VAL
-                                                                          : 1 + fmax(1, exp(log_m + err) * SLACK);
-}
-
 /* Of a disc: bounds of |g|, of the squares of log M, of g times the largest -l. */
 typedef struct {
     double r, e, square, far;
@@ -198,14 +188,14 @@ static void orders_discs(const hs_fit *fits, int n, double A, double *work, disc
     int i, at = 0;
     while (next_orders(fits, n, &at, &O)) {
         for (i = 0; i < 3; i++) {
-            double r = discs[i].r, grown = growth_upper(&O, A + r, work);
+            double r = discs[i].r, grown = hs_orders_growth_upper(&O, A + r, work);
             double one = hs_orders_upper(&O, A, r, 0, grown, 1) * SLACK;
             double size = hs_orders_size_upper(&O, A, r, grown);
             discs[i].e += one;
             discs[i].square += O.fits->count * size * size * SLACK;
             discs[i].far -= log1p(-O.fits->q) * one * SLACK;
         }
-        *K += hs_orders_upper(&O, A, 0, 0, growth_upper(&O, A, work), 1) * SLACK;
+        *K += hs_orders_upper(&O, A, 0, 0, hs_orders_growth_upper(&O, A, work), 1) * SLACK;
     }
 }
 
@@ -258,7 +248,7 @@ double hs_fit_upper(const hs_contour *C, double s, double excess, double *work)
     of_logs = over_groups(fits, n, X, 1, turn, 0, 0, of_log);
     of_ones = over_groups(fits, n, X, 1, turn, 0, 0, of_one) + excess * SLACK;
     while (next_orders(fits, n, &at, &O)) {
-        double grown = growth_upper(&O, A, work);
+        double grown = hs_orders_growth_upper(&O, A, work);
         of_logs += hs_orders_upper(&O, A, 0, 0, grown, 1) * SLACK;
         of_ones += hs_orders_upper(&O, A, 0, 0, grown, 0) * SLACK;
     }
@@ -289,7 +279,8 @@ static void visit_orders(const hs_contour *C, double *work, hs_sums *S)
     while (next_orders(C->run.fits, C->run.n_fits, &at, &O))
         for (i = 0; i < 3; i++) {
             double A = hs_contour_tilt(C, i == 1 ? C->s_right : i == 2 ? C->s_left : C->c);
-            double grown = growth_upper(&O, A, work), still = hs_orders_upper(&O, A, 0, 0, grown, 1) * SLACK, off = 0;
+            double grown = hs_orders_growth_upper(&O, A, work), still = hs_orders_upper(&O, A, 0, 0, grown, 1) * SLACK,
+                   off = 0;
             int64_t n, from = C->N + 1;
             S->fitted[i] += still;
             if (i) S->loose[i] += hs_orders_upper(&O, A, 0, 0, grown, 0) * SLACK;

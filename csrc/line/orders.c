@@ -16,6 +16,7 @@
  * What it does not do: bound anything at all frequencies, as a tail needs; weights (compression.py).
  */
 #include "line/orders.h"
+#include "law/transform.h"
 
 #define SLACK (1 + 1e-12)
 
@@ -129,4 +130,13 @@ double hs_orders_size_upper(const hs_orders *O, double A, double r, double grown
         D += c * O->box[d];
     }
     return least < 1 ? least / (1 - least) * SLACK : HUGE_VAL;
+}
+
+double hs_orders_growth_upper(const hs_orders *O, double A, double *work)
+{
+    const hs_fit *f = O->fits;
+    double log_m, err;
+    if (!(A > 4.5)) return 2; /* M is convex in A, and M(0) = M(1) = 1 */
+    return hs_log_m_upper(f->m, f->q, 2 * (A - 4), 1, work, &log_m, &err) ? HUGE_VAL
+                                                                          : 1 + fmax(1, exp(log_m + err) * SLACK);
 }

@@ -5,6 +5,16 @@
  * Chebyshev moments of both sides, and its ellipse from points on it.
  */
 #include "own_contour.h"
+#define hs_orders_lay own_orders_lay
+#define hs_orders_upper own_orders_upper
+#define hs_orders_growth_upper own_orders_growth_upper
+#define hs_orders_size_upper own_orders_size_upper
+#include "line/orders.c"
+#undef SLACK
+#undef hs_orders_lay
+#undef hs_orders_upper
+#undef hs_orders_growth_upper
+#undef hs_orders_size_upper
 #include "terms.h"
 
 enum { STEPS = 6, POINTS = 2, PARTS = 6, DEGREES = 16 };
@@ -235,6 +245,55 @@ static double missing(const hs_contour *line, double m, double q, int64_t n)
     return visit(&C, work_steps, S) ? NAN : -expm1(2 * S->re[n]);
 }
 
+/* log E (1+U)^a, or, of a real a, its mean without Taylor's polynomial below the order J. */
+static void mean_of(double m, double q, double a, double b, int J, double *re, double *im)
+{
+    double sr = 0, si = 0, h = 0.04, end = 12 + m * (fabs(a) + J), g;
+    int j;
+    for (g = -end; g < end; g += h) {
+        double U = q * expm1(m * g - 0.5 * m * m), l = log1p(U), w = h * exp(-0.5 * g * g - HS_LOG_SQRT_2PI);
+        double c = 1, sum = 0, far = 0;
+        for (j = 1; J && j <= J + 60; j++) {
+            if (j <= J) sum += c;
+            else far += c;
+            c *= (a - j + 1) / j * U;
+        }
+        if (J) sr += w * (fabs(U) < 0.5 ? far : exp(a * l) - sum);
+        else sr += w * exp(a * l) * cos(b * l);
+        si += w * exp(a * l) * sin(b * l);
+    }
+    *re = J ? sr : log(hypot(sr, si));
+    *im = atan2(si, sr);
+}
+
+/* What orders.c says of one step, term by term [theory: compression.rest, compression.orders,
+ * compression.small-near]. */
+static void order_bounds(void)
+{
+    double m = log_between(0.05, 0.9), q = log_between(0.003, 0.6), r = uniform() < 0.5 ? 0 : log_between(0.01, 2);
+    double A = between(-6, 12), turn = between(0, HS_PI), part = between(0.3, 1), re, im, grown, b;
+    double c[HS_ORDERS + 1] = {1, fabs(A) + r}, l[160] = {0}, sum = 0;
+    int J = 4 + 2 * (int)(uniform() * 5), d, j;
+    hs_fit f = {.q = q, .m = m, .factor = m * m, .count = 1};
+    hs_orders O;
+    own_orders_lay(&f, 1, &O);
+    for (d = 2; d <= J; d++) c[d] = c[d - 1] * (fabs(A - (d - 1)) + r) / d;
+    if (!((grown = own_orders_growth_upper(&O, A + r, work_rule)) < HUGE_VAL)) return;
+    mean_of(m, q, 2 * (A + r - 4), 0, 0, &re, &im);
+    if (A + r > 4) log_term("order-growth", log1p(fmax(1, exp(re))), log(grown));
+    b = A + r * (uniform() < 0.5 ? -1 : 1);
+    mean_of(m, q, b, 0, J, &re, &im);
+    if (fabs(re) > 1e-200) log_term("order-rest", log(fabs(re)), log(c[J] * rest_upper(&O, A, r, J, grown)));
+    mean_of(m * part, q, A + r * cos(turn), r * sin(turn), 0, &re, &im);
+    term("order-size", hypot(re, im) / (part * part), own_orders_size_upper(&O, A, r, grown), 1e-12);
+    for (d = 2; d < 160; d++) {
+        l[d] = d < J ? c[d] * O.box[d] : 0;
+        for (j = 2; j < J && j < d - 1; j++) l[d] += (double)(d - j) / d * l[d - j] * c[j] * O.box[j];
+        if (d >= J) sum += l[d];
+    }
+    if (sum > 1e-200) log_term("order-later", log(sum), log(later_upper(&O, c, J)));
+}
+
 /* Nodes, tilts, upper ends and the decay of the rule against those of its steps. */
 static void nodes(box *B, int kind)
 {
@@ -356,6 +415,7 @@ int main(int argc, char **argv)
         nodes(B, i % 2);
         values(B, i / 2 % 2, i % 2);
         if (i % 4 < 2) near(B, i % 2);
+        if (i % 8 == 3) order_bounds();
         if (i % 8) continue;
         nodes(B, PAIRS);
         values(B, i / 8 % 2, PAIRS);
@@ -393,6 +453,10 @@ int main(int argc, char **argv)
     median("pairs-far", 5, 60000, 400);
     median("pairs-value", 25, 3000, 120);
     median("pairs-inner", 5, 1.1, 1.01);
+    median("order-growth", 100, 1.001, 1.001);
+    median("order-rest", 100, 20, 2);
+    median("order-size", 100, 1.5, 1.1);
+    median("order-later", 100, 500, 40);
     median("end-lower", 200, 1 + 1e-6, 1 + 1e-6);
     median("end-upper", 200, 1 + 1e-6, 1 + 1e-6);
     return terms_end();

@@ -54,14 +54,22 @@ static double payoff(const hs_bulk *J, double x, int jumps)
     return sum;
 }
 
-/* E payoff(eps - L) of the step `of` over the outcomes of J up to those beyond the cut by `more`; panels shrink towards
- * the bend of the pay-off. */
-static double paid(const hs_bulk *J, const hs_bulk *of, double eps, double more, int jumps)
+/* Where outcomes of a branch have the loss x; -infinite where none is as small. */
+static double place(const hs_bulk *J, int r, double x)
+{
+    double q = J->pair.q[r];
+    return J->pair.down[r] > 0 || x > log1p(-q) ? hs_bulk_place(J, r, x) : -HUGE_VAL;
+}
+
+/* E payoff(eps - L) of the step `of` over the outcomes of J with losses above `least`, up to those beyond the cut by
+ * `more`; panels shrink towards the bend of the pay-off. */
+static double paid_above(const hs_bulk *J, const hs_bulk *of, double eps, double least, double more, int jumps)
 {
     double sum = 0;
     int i, r;
     for (r = 0; r < J->pair.branches; r++) {
-        double from = -12, q = J->pair.q[r], end = J->x0[r] + more;
+        double from = fmax(-12, least > -HUGE_VAL ? place(J, r, least) : -12), q = J->pair.q[r];
+        double end = J->x0[r] + more;
         double bend = hs_bulk_place(J, r, jumps ? fmax(eps - of->l0, 0.5 * log1p(-q)) : eps);
         while (from < end) {
             double to = fmin(end, from + fmin(1.0 / 8, fmax(1e-9, 0.5 * fabs(bend - from)))), half, mid;
@@ -80,6 +88,23 @@ static double paid(const hs_bulk *J, const hs_bulk *of, double eps, double more,
     return sum;
 }
 
+static double paid(const hs_bulk *J, const hs_bulk *of, double eps, double more, int jumps)
+{ return paid_above(J, of, eps, -HUGE_VAL, more, jumps); }
+
+/* The mass of the bulk of J where losses exceed s, or where they are below it. */
+static double bulk_beside(const hs_bulk *J, double s, int above)
+{
+    double sum = 0;
+    int r;
+    for (r = 0; r < J->pair.branches; r++) {
+        double g = fmin(place(J, r, s), J->x0[r]), q = J->pair.q[r], up = J->pair.up[r], x = J->x0[r];
+        double from = above ? mass_above(g) - mass_above(x) : mass_above(-g);
+        double moved = above ? mass_above(g - up) - mass_above(x - up) : mass_above(up - g);
+        sum += J->pair.w[r] * ((1 - q) * from + q * moved);
+    }
+    return sum;
+}
+
 static void ends(const hs_value *v)
 {
     double both = v->inner + v->truncation + v->rounding, size = 1e-14 * (fabs(v->value) + both + v->alias_right);
@@ -87,8 +112,9 @@ static void ends(const hs_value *v)
     term("jumps-end-upper", both + v->alias_right, v->upper - v->value, size);
 }
 
-/* A run of n distinct steps, its eps, a cut, and what is said there. */
-static int any(hs_jumps *A, hs_bulk *step, int n, double k, double *eps, hs_value *v)
+/* A run of n distinct steps, 4 of `kinds` kinds of which are no plain steps, its eps, a cut, and what is said
+ * there. */
+static int any(hs_jumps *A, hs_bulk *step, int n, double k, int kinds, double *eps, hs_value *v)
 {
     hs_rule rule = {20, x20, w20};
     hs_pair pair[2];
@@ -97,7 +123,7 @@ static int any(hs_jumps *A, hs_bulk *step, int n, double k, double *eps, hs_valu
     int i;
     for (i = 0; i < n; i++) {
         double up = log_between(0.3, 4), rate = log_between(1e-6, 0.1);
-        int kind = (int)(uniform() * 36) - 30;
+        int kind = (int)(uniform() * kinds) - kinds + 6;
         pair[i] =
             (hs_pair){.branches = 1 + (kind > 2), .w = {1}, .q = {rate, rate * between(0.2, 1)}, .up = {up, 2 * up}};
         if (kind == 2 || kind > 3) pair[i].down[0] = up;
@@ -119,13 +145,47 @@ static void two(int n)
     hs_jumps A;
     hs_value v;
     double eps, one, all, unit;
-    if (!any(&A, step, n, 3.0 - n, &eps, &v) || !(v.log_scale > -500)) return;
+    if (!any(&A, step, n, 3.0 - n, 36, &eps, &v) || !(v.log_scale > -500)) return;
     unit = exp(-v.log_scale);
     one = (paid(&step[0], &step[n - 1], eps, 0, 1) + paid(&step[n - 1], &step[0], eps, 0, 1)) * unit;
     all = paid(&step[0], &step[n - 1], eps, 38, 0) * unit;
     term("jumps-truncation", fabs(v.value - one), v.truncation, v.inner + v.rounding + 1e-11 * one);
     term("jumps-others", all - one, v.alias_right, 1e-11 * all);
     ends(&v);
+}
+
+static void bounded(const char *name, double actual, double log_upper)
+{
+    if (actual > 1e-280) log_term(name, log(actual), log_upper);
+}
+
+/* The bounds that those of two runs are made of, each against an integral over one run or two. */
+static void bounds(int n)
+{
+    hs_bulk step[2];
+    hs_jumps A;
+    hs_value v;
+    double eps, x, s, theta, r, power, most, h[ORDER + 1], big[ORDER + 1], coarse, rel;
+    const hs_bulk *last = &step[n - 1];
+    int i;
+    if (!any(&A, step, n, 3.0 - n, 8, &eps, &v)) return;
+    x = A.low * log_between(0.3, 4);
+    bounded("jumps-payoff", payoff(&step[0], x, 1) + payoff(last, x, 1), log_jumps_upper(&A, x));
+    s = A.high * between(0.3, 1);
+    bounded("jumps-rest", fmax(bulk_beside(&step[0], s, 1), bulk_beside(last, s, 1)), log_rest_upper(&A, 1, s));
+    s = A.plain ? log1p(-step[0].pair.q[0]) * between(0.01, 0.99) : -between(0.1, 3) * step[0].pair.up[0];
+    bounded(A.plain ? "jumps-under" : "jumps-fall", fmax(bulk_beside(&step[0], s, 0), bulk_beside(last, s, 0)),
+            log_under_upper(&A, s));
+    s = A.high * between(-0.5, 0.5);
+    x = fmax(A.low * between(1, 2), s);
+    bounded("jumps-layers", paid_above(&step[0], last, x, s, 0, 1) + paid_above(last, &step[0], x, s, 0, 1),
+            log_layers_upper(&A, x, s));
+    x = A.low * log_between(1.1, 4);
+    if (!(log_payoff(&step[0], x, &theta, &rel) > -600)) return;
+    r = x * log_between(0.01, 0.9);
+    expansion(&step[0], x, theta, h, big, &coarse);
+    for (most = power = 1, i = 1; i <= ORDER; i++) most = fmax(most, fabs(h[i]) * (power *= r));
+    bounded("jumps-disc", most * payoff(&step[0], x, 0), log_disc_upper(&step[0], x, theta, r));
 }
 
 /* An error of log B or of a moment. */
@@ -135,7 +195,7 @@ static void injected(int what)
     hs_jumps A;
     hs_value v, w;
     double eps, d = log_between(1e-9, 1e-2);
-    if (!any(&A, step, 1 + what / 2, floor(log_between(2, 1e6)), &eps, &v)) return;
+    if (!any(&A, step, 1 + what / 2, floor(log_between(2, 1e6)), 36, &eps, &v)) return;
     wrong_log = what % 2 ? 0 : d;
     wrong_moment = what % 2 ? d : 0;
     jumps_at(&A, eps, &w);
@@ -152,13 +212,20 @@ int main(int argc, char **argv)
     terms_begin(argc, argv);
     work = room(hs_jumps_work(2));
     gauss_legendre(20, x20, w20);
-    for (i = 0; i < cases(425); i++) {
+    for (i = 0; i < cases(450); i++) {
         two(1 + i / 2 % 2);
+        if (i % 2) bounds(1 + i / 2 % 2);
         injected(i % 4);
     }
     free(work);
     median("jumps-truncation", 15, 50000, 400);
     median("jumps-others", 100, 10, 3);
+    median("jumps-payoff", 80, 1.001, 1.001);
+    median("jumps-rest", 60, 60, 5);
+    median("jumps-under", 60, 10, 3);
+    median("jumps-fall", 5, 20, 4);
+    median("jumps-layers", 60, 4, 1.2);
+    median("jumps-disc", 80, 1.3, 1.01);
     median("jumps-inner", 40, 8, 5);
     median("jumps-rounding", 60, 1.1, 1.001);
     median("jumps-end-lower", 250, 1.01, 1.001);

@@ -133,6 +133,10 @@ static void term(const char *name, double actual, double claimed, double floor)
     if (print_pairs) printf("pair %s %.6g %.6g\n", name, actual, claimed);
 }
 
+/* The same of the logarithm of an upper bound, however large, of e^log_actual, which is known to within 1e-9. */
+static inline void log_term(const char *name, double log_actual, double log_upper)
+{ term(name, 0.5 * exp(log_actual - log_upper), 0.5, 1e-9); }
+
 /* The ends lie as far from the value as the terms of their sides: `both`, and the aliases. The left alias counts below
  * or above as its tilt s says. */
 static inline void ends_hold(double lower, double value, double upper, double both, double left, double right, double s)
