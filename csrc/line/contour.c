@@ -62,15 +62,11 @@ void hs_line_freeze(hs_contour *C, hs_sums *S)
     C->fit *= 1 + HS_SUMS;
 }
 
-/* What the aliases weigh at most at eps, by K at the tilt s, entry i of the sums [theory: line.aliases]. */
-static double line_aliases_upper(const hs_contour *C, const hs_sums *S, int i, double s, double eps)
+/* The aliases at eps on the side of the tilt s, whose K is entry i of the sums. */
+static double line_aliases_upper(const hs_contour *C, const hs_sums *S, int i, double s, double eps, double log_scale)
 {
-    double d = fabs(s - C->c), P = C->P,
-           A = 8 * HS_U *
-               (fabs(S->K[0]) + (fabs(C->c) + fabs(C->s_left) + C->s_right) * (fabs(eps) + P)); /* rounding */
-    A += 8 * HS_U * fabs(S->K[i]) + (S->K[i] + S->err[i] + S->inner[i] + S->fitted[i] - S->K[0]) - (s - C->c) * eps +
-         hs_payoff(s) - d * P;
-    return exp(A) / -expm1(-d * P) * (1 + 1e-9);
+    double K = S->K[i] + S->err[i] + S->inner[i] + S->fitted[i];
+    return hs_aliases_upper(C->c, C->P, eps, log_scale, s, K);
 }
 
 /* The sum at eps, |eps - C->eps| <= C->reach: all such eps share the nodes [theory: line.shared]. Value, its log-scale,
@@ -82,31 +78,26 @@ static void line_at(const void *prepared, double eps, hs_value *v)
     const hs_nodes F = nodes_of(C, S);
     double unit = C->dy / (2 * HS_PI), sum, der;
     double c = C->c, P = C->P, s = C->s_left;
-    double S1 = 0, S2 = 0, scale;
-    double size, whole, w_in, w_fit;
+    double known, known_err, size, whole;
+    double w_in, w_fit;
     hs_nodes_sum(&F, eps, &sum, &der);
     v->log_scale = S->K[0] - c * eps;
-    scale = -v->log_scale;
-    if (s < 0) {
-        S1 = exp(scale) / expm1(c * P); /* [theory: line.known-aliases, pair.parity] */
-        S2 = exp(scale + eps) / expm1((c + 1) * P);
-    }
+    known = hs_known_aliases(c, P, eps, v->log_scale, s < 0, s < -1, &known_err);
+    v->value = unit * sum - known; /* [theory: line.inversion, line.aliasing] */
     /* The slope is an estimate: that of the first alias is -e^(eps - P) left of all losses and about 0 among them. */
-    v->slope = unit * der - (s < -1 || C->P > 2 * fabs(eps) ? S2 : 0);
-    if (!(s < -1)) S2 = 0;
-    v->value = unit * sum - (S1 - S2); /* [theory: line.inversion, line.aliasing] */
+    v->slope = unit * der;
+    if (s < -1 || (s < 0 && P > 2 * fabs(eps))) v->slope -= exp(eps - v->log_scale) / expm1((c + 1) * P);
     whole = 2 * HS_U * (fabs(S->K[0]) + fabs(c * eps)) + S->err[0];
     w_in = S->inner[0];
     w_fit = S->fitted[0];
     /* [theory: rounding.line] */
     size = fabs(unit * sum);
-    v->rounding = unit * C->round + expm1(whole) * size * exp(w_in + w_fit) +
-                  16 * HS_U * (2 + c * P + P + fabs(eps) + fabs(v->log_scale)) * (S1 + S2);
+    v->rounding = unit * C->round + expm1(whole) * size * exp(w_in + w_fit) + known_err;
     v->inner = unit * C->inner + expm1(w_in) * size;
     v->fit = unit * C->fit + expm1(w_fit) * (exp(w_in) * size + v->rounding + v->inner + unit * C->fit);
     v->truncation = C->tail;
-    v->alias_right = line_aliases_upper(C, S, 1, C->s_right, eps);
-    v->alias_left = line_aliases_upper(C, S, 2, s, eps);
+    v->alias_right = line_aliases_upper(C, S, 1, C->s_right, eps, v->log_scale);
+    v->alias_left = line_aliases_upper(C, S, 2, s, eps, v->log_scale);
     v->lower = v->value - v->alias_right - v->inner - v->fit - v->rounding - v->truncation -
                (s >= 0 || s < -1 ? v->alias_left : 0);
     v->upper = v->value + v->inner + v->fit + v->rounding + v->truncation + (s < 0 && s >= -1 ? v->alias_left : 0);

@@ -317,8 +317,7 @@ static void known(const hs_mixed *A, double eps, double log_scale, double pm, do
  * which log_scale is taken. */
 static void mixed_ends(const hs_mixed *A, double eps, double pm, double qm, double whole, hs_value *v)
 {
-    double S1, S2, d = A->s_right - A->c, a;
-    double s = A->s_left, inner = A->err[0], exponents; /* exponents: their rounding */
+    double S1, S2, s = A->s_left, inner = A->err[0];
     known(A, eps, v->log_scale, pm, qm, &S1, &S2);
     v->rounding +=
         expm1(whole + inner) * fabs(v->value) +
@@ -328,14 +327,8 @@ static void mixed_ends(const hs_mixed *A, double eps, double pm, double qm, doub
         v->value += pm * exp(-v->log_scale); /* [theory: line.complement] */
         v->rounding += 8 * HS_U * exp(-v->log_scale) * (1 + fabs(v->log_scale));
     }
-    exponents =
-        8 * HS_U *
-        (fabs(A->K[1]) + fabs(A->K[2]) + fabs(v->log_scale) + (fabs(A->c) + fabs(s) + A->s_right) * (fabs(eps) + A->P));
-    a = exponents + A->K[1] + A->err[1] - eps * A->s_right + hs_payoff(A->s_right) - d * A->P - v->log_scale;
-    v->alias_right = exp(a) / -expm1(-d * A->P) * (1 + 1e-9); /* [theory: line.aliases] */
-    d = A->c - s;
-    a = exponents + A->K[2] + A->err[2] - eps * s + hs_payoff(s) - d * A->P - v->log_scale;
-    v->alias_left = exp(a) / -expm1(-d * A->P) * (1 + 1e-9);
+    v->alias_right = hs_aliases_upper(A->c, A->P, eps, v->log_scale, A->s_right, A->K[1] + A->err[1]);
+    v->alias_left = hs_aliases_upper(A->c, A->P, eps, v->log_scale, s, A->K[2] + A->err[2]);
     v->lower = v->value - v->alias_right - v->truncation - v->inner - v->rounding;
     v->lower -= s >= 0 || s < -1 ? v->alias_left : 0;
     v->upper = v->value + v->truncation + v->inner + v->rounding + (s < 0 && s >= -1 ? v->alias_left : 0);

@@ -5,7 +5,7 @@
 #include "law/law.h"
 #include "line/root.h"
 #include "line/saddle.h"
-#include "line/metric.h"
+#include "line/sum.h"
 
 hs_law_value hs_mixed_total(const hs_mixed *A, double t);
 hs_law_value hs_mixed_estimate(const hs_mixed *A, double t);

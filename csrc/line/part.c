@@ -17,7 +17,6 @@
 void hs_line_part_at(const hs_line_part *A, double eps, hs_value *v)
 {
     double unit = A->dy / (2 * HS_PI), sum, der, whole = 2 * HS_U * (fabs(A->K[0]) + fabs(A->c * eps)) + A->err[0];
-    double part, d, e;
     memset(v, 0, sizeof(*v));
     if (A->F.N < 0) { /* [theory: line.chernoff] */
         v->log_scale = A->K[0] + A->err[0] - A->c * eps + hs_payoff(A->c);
@@ -31,11 +30,6 @@ void hs_line_part_at(const hs_line_part *A, double eps, hs_value *v)
     v->inner = unit * A->F.inner;
     v->truncation = exp(A->log_tail);
     v->rounding = unit * A->F.rounding + expm1(whole) * (fabs(v->value) + v->inner + v->truncation);
-    part = 8 * HS_U * (fabs(A->K[0]) + fabs(A->K[1]) + fabs(A->K[2]) + (2 * A->s_right + A->c) * (eps + A->P));
-    d = A->s_right - A->c;
-    e = part + (A->K[1] + A->err[1] - A->K[0]) - d * eps + hs_payoff(A->s_right) - d * A->P;
-    v->alias_right = exp(e) / -expm1(-d * A->P) * (1 + 1e-9); /* [theory: line.aliases] */
-    d = A->c - A->s_left;
-    e = part + (A->K[2] + A->err[2] - A->K[0]) + d * eps + hs_payoff(A->s_left) - d * A->P;
-    v->alias_left = exp(e) / -expm1(-d * A->P) * (1 + 1e-9);
+    v->alias_right = hs_aliases_upper(A->c, A->P, eps, v->log_scale, A->s_right, A->K[1] + A->err[1]);
+    v->alias_left = hs_aliases_upper(A->c, A->P, eps, v->log_scale, A->s_left, A->K[2] + A->err[2]);
 }

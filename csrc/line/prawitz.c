@@ -204,14 +204,11 @@ static void smoothed_freeze(hs_prawitz *S)
     S->fit_sum *= 1 + HS_SUMS;
 }
 
-/* What the aliases weigh at most at eps, by K at the tilt s, entry i of those of the plan. */
-static double smoothed_aliases_upper(const hs_prawitz *S, int i, double s, double eps)
+/* The aliases at eps on the side of the tilt s, whose K is entry i of those of the plan. */
+static double smoothed_aliases_upper(const hs_prawitz *S, int i, double s, double eps, double log_scale)
 {
-    double d = fabs(s - S->t), A = HS_U * ((16 + S->run.b) * (fabs(S->K[0]) + fabs(S->K[1]) + fabs(S->K[2])) +
-                                           8 * (S->t + fabs(S->s_left) + S->s_right) * (fabs(eps) + S->P));
-    /* their rounding, and that of K[0] and K[1] */
-    A = A + S->K[i] + S->inner[i] - S->K[2] - (s - S->t) * eps + hs_payoff(s) - d * S->P;
-    return exp(A) / -expm1(-d * S->P) * (1 + 1e-9);
+    double K = S->K[i] + S->inner[i] + (8 + S->run.b) * HS_U * (fabs(S->K[0]) + fabs(S->K[1]) + fabs(S->K[2]));
+    return hs_aliases_upper(S->t, S->P, eps, log_scale, s, K);
 }
 
 /* At eps within `reach` of S->eps: all share the nodes. */
@@ -223,10 +220,11 @@ static void smoothed_at(const void *prepared, double eps, hs_value *v)
     double t = S->t, P = S->P, s = S->s_left;
     double known, known_err, whole;
     int bounded = eps - P <= S->low;
-    double right = smoothed_aliases_upper(S, 0, S->s_right, eps), left = smoothed_aliases_upper(S, 1, s, eps);
-    v->log_scale = S->K[2] - t * eps;
+    double L = S->K[2] - t * eps, right = smoothed_aliases_upper(S, 0, S->s_right, eps, L);
+    double left = smoothed_aliases_upper(S, 1, s, eps, L);
+    v->log_scale = L;
     hs_nodes_sum(&F, eps, &sum, &der);
-    known = hs_known_aliases(t, P, eps, v->log_scale, s < 0 || bounded, bounded, &known_err);
+    known = hs_known_aliases(t, P, eps, L, s < 0 || bounded, bounded, &known_err);
     v->value = unit * sum - known;
     v->slope = unit * der;
     whole = 2 * HS_U * (fabs(S->K[2]) + fabs(t * eps)) + S->err;

@@ -9,6 +9,7 @@
  * What it does not do: weights other than these; slopes with a bound.
  */
 #include "line/sum.h"
+#include "law/transform.h"
 
 enum { LANES = 64 }; /* nodes at a time: a multiple of every vector length */
 
@@ -94,4 +95,14 @@ HS_CLONES void hs_nodes_sum(const hs_nodes *F, double eps, double *value, double
     }
     *value = S;
     *slope = F->c * S - D;
+}
+
+/* The exponent's terms are rounded once or twice each, and four times as they are summed; what payoff(s) is off by, and
+ * the exponential, are within 1e-9. */
+double hs_aliases_upper(double c, double P, double eps, double log_scale, double s, double K)
+{
+    double d = fabs(s - c);
+    double A = 8 * HS_U * (fabs(K) + fabs(log_scale) + (fabs(c) + fabs(s)) * (fabs(eps) + P));
+    A += K - s * eps + hs_payoff(s) - d * P - log_scale;
+    return exp(A) / -expm1(-d * P) * (1 + 1e-9);
 }

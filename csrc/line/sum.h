@@ -28,6 +28,10 @@ static inline double hs_known_aliases(double c, double P, double eps, double log
     return S1 - S2;
 }
 
+/* At most what the aliases of a line at c on the side of the tilt s add up to at eps, over e^log_scale; K: at least
+ * K(s) [theory: line.aliases]. */
+double hs_aliases_upper(double c, double P, double eps, double log_scale, double s, double K);
+
 /* sum Re f_n e^{-i (eps - F->eps) n dy}, and the same with z_n f_n; of F: c, dy, eps, N and frozen re, im. */
 void hs_nodes_sum(const hs_nodes *F, double eps, double *value, double *slope);
 
