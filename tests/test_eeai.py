@@ -212,7 +212,7 @@ def test_route_takes_the_constants_where_prawitz_is_wide(monkeypatch):
 def test_an_expansion_outside_of_0_and_1_says_nothing(form, run, delta):
     """Few rare jumps: the expansion is far below 0 or above 1, farther than the trivial constant 1."""
     side = eeai.Side(edgeworth.steps_of(run), 0)
-    assert side.error == 1 and side.interval(0.01)[0] == 0 and side.interval(0.01)[2] == 1
+    assert side.error == 1 and side.interval(0.01).lower == 0 and side.interval(0.01).upper == 1
     b, true = edgeworth.eeai_epsilon(run, delta, form=form), hs.epsilon(run, delta)
     assert b.lower <= true.upper and true.lower <= b.upper
     d, true = edgeworth.eeai_delta(run, 0.01, form=form), hs.delta(run, 0.01)

@@ -43,7 +43,7 @@ class Point(NamedTuple):
         """The interval within max(0, 1 - e^eps) <= delta(eps) <= 1, which any curve obeys."""
         if self.upper <= 0 <= eps:
             return self
-        low = log_floor(eps)[0] if eps < 0 else -math.inf
+        low = log_floor(eps).lower if eps < 0 else -math.inf
         return self._replace(lower=max(self.lower, low), upper=min(self.upper, 0.0))
 
     def of_delta(self) -> Point:
@@ -121,6 +121,19 @@ def log_rows(rows: np.ndarray, good: np.ndarray) -> np.ndarray:
         low = np.where(lower > 0, scale + np.log(lower) - slack, -math.inf)
         ends = low, scale + np.log(estimate), scale + np.log(upper) + slack
         return np.where(good, np.array([*ends, *(term / estimate for term in terms)]), np.nan).T
+
+
+class Cumulant(NamedTuple):
+    """K(t) in [lower, upper], an estimate between, and the part of upper - lower that is quadrature."""
+
+    lower: float
+    estimate: float
+    upper: float
+    quadrature: float = 0.0
+
+    @classmethod
+    def within(cls, error: float, value: float, quadrature: float = 0.0) -> Cumulant:
+        return cls(value - error, value, value + error, quadrature)
 
 
 class Crossing(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -57,6 +57,12 @@ def numbers(name: str, value: Any, allowed: str, lo: float, hi: float) -> list[f
             where = f" at entry {i}" if len(flat) > 1 else ""
             raise DomainError(f"{name} must be {allowed}, got {x!r}{where}")
     return flat
+
+
+def shaped(found: Iterable[float], like: Any) -> Any:
+    """What was found for the `numbers` of `like`, in its shape."""
+    values = list(found)
+    return np.array(values).reshape(np.shape(like)) if np.ndim(like) else values[0]
 
 
 # A function of libm or numpy is within a unit in the last place. A unit is 5e-324 below 2^-1022, where no factor

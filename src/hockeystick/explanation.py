@@ -214,7 +214,7 @@ def _shares(run: Run, adjacency: str, add: int, tilt: float) -> tuple[Share, ...
     if len(run.parts) > SHARES:
         return ()
     try:
-        found = [(step, k, moments._cumulant(Run(((step, k),)), adjacency, add, tilt)[1]) for step, k in run.parts]
+        found = [(step, k, moments.cumulant(Run(((step, k),)), adjacency, add, tilt).estimate) for step, k in run.parts]
     except (AccuracyError, DomainError):
         return ()
     total = math.fsum(value for _, _, value in found)

@@ -8,10 +8,17 @@ operation may lose more than a part. Of a sum of logarithms the largest of them 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 U = 2.0**-53
 UP, DOWN = 1 + 16 * U, 1 - 16 * U
+
+
+class Ends(NamedTuple):
+    """Certified ends of a number."""
+
+    lower: float
+    upper: float
 
 
 def log_slack(a: Any, b: Any = 0.0) -> Any:
@@ -31,8 +38,16 @@ def log_sum(a: float, b: float, side: int = 1) -> float:
     return high + math.log1p(math.exp(low - high)) + side * log_slack(high)
 
 
-def log_floor(eps: float) -> tuple[float, float, float]:
-    """log(1 - e^eps), eps < 0, which no curve lies below: (lower, estimate, upper at most 0)."""
+class Interval(NamedTuple):
+    """Certified ends of a number and an estimate between."""
+
+    lower: float
+    estimate: float
+    upper: float
+
+
+def log_floor(eps: float) -> Interval:
+    """log(1 - e^eps), eps < 0, which no curve lies below; the upper end is at most 0."""
     value = math.log(-math.expm1(eps))
     slack = log_slack(value)
-    return value - slack, value, min(value + slack, 0.0)
+    return Interval(value - slack, value, min(value + slack, 0.0))

@@ -22,7 +22,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -108,16 +108,20 @@ def maximum(
             return replaced(which, x, roots=roots, log=log, **settings)
         known = alone(which, x, roots=roots, log=log) if settings.get("route", "auto") == "auto" else None
         if known:
-            budget = Budget({"chords": known[1] - known[0]}, "eps" if roots else "delta")
-            mid = 0.5 * (known[0] + known[1]) if known[0] > -math.inf else known[0]
-            return Bound(known[0], mid, known[1], "exact", True, budget, "between curves below and above top_k")
+            low, high = known
+            budget = Budget({"chords": high - low}, "eps" if roots else "delta")
+            mid = 0.5 * (low + high) if low > -math.inf else low
+            return Bound(low, mid, high, "exact", True, budget, "between curves below and above top_k")
         ends = enclosed(which)
         if ends is None:
             return query(which, x, adjacency=adjacency, rtol=rtol and 0.25 * rtol, **settings)
-        found = [[query(end, x, adjacency=adjacency, **_named(end, settings)) for end in side] for side in ends[:2]]
+        under, over = (
+            [query(end, x, adjacency=adjacency, **_named(end, settings)) for end in side]
+            for side in (ends.below, ends.above)
+        )
         if ends.attained:
-            found[0].append(query(ends.attained, x, adjacency="add_remove", **settings))
-        low, high = max(found[0], key=lambda b: b.lower), min(found[1], key=lambda b: b.upper)
+            under.append(query(ends.attained, x, adjacency="add_remove", **settings))
+        low, high = max(under, key=lambda b: b.lower), min(over, key=lambda b: b.upper)
         estimate = min(max(0.5 * (low.estimate + high.estimate), low.lower), high.upper)
         kinds = {BETWEEN[type(s)] for s, _ in which.parts if type(s) in BETWEEN}
         note = f"between curves below and above {' and '.join(sorted(kinds))}"
@@ -175,9 +179,9 @@ def _negligible(run: Run, eps: float, delta: float, **options: Any) -> float | N
 def _beside(bound: Bound, lost: float, log: bool, curve: bool = True) -> Bound:
     """A bound of delta, or of its logarithm where it is a `curve` of that, with the probability of a failure added
     [theory: matrix.conditional]."""
-    ends = [math.exp(end) if log and curve else end for end in (bound.lower, bound.estimate, bound.upper)]
+    low, mid, high = (math.exp(end) if log and curve else end for end in (bound.lower, bound.estimate, bound.upper))
     least = lost * (1 - 2**-48)  # `lost` is rounded up
-    low, mid, high = (ends[0] + least) * DOWN, ends[1] + lost, (ends[2] + lost) * UP
+    low, mid, high = (low + least) * DOWN, mid + lost, (high + lost) * UP
     ends = [
         math.log(end) + side * 4 * U * abs(math.log(end)) if log else end
         for end, side in ((low, -1), (mid, 0), (high, 1))
@@ -195,6 +199,14 @@ def _larger(bounds: list[Bound], kinds: int) -> Bound:
 
 
 # Sizes
+
+
+class _Cell(NamedTuple):
+    """The sizes between two that were asked; rank: the upper end that holds for all of them, negated."""
+
+    rank: float
+    low: int
+    high: int
 
 
 def _over_sizes(ask, below, run: Run, x, enough) -> Bound:
@@ -220,7 +232,7 @@ def _over_sizes(ask, below, run: Run, x, enough) -> Bound:
     lo = max(lo, min(hi, least))  # up to the least max_batch all sizes are alike
     for n in (lo, math.isqrt(lo * hi), hi):  # far ends may cost most and matter least: from the middle out
         at(min(max(n, lo), hi))
-    cells: list[tuple[float, int, int]] = []
+    cells: list[_Cell] = []
 
     def split(n1: int, n2: int) -> int:
         """Evaluate one size between two, and bound what lies on its two sides; returns the number of questions."""
@@ -233,7 +245,7 @@ def _over_sizes(ask, below, run: Run, x, enough) -> Bound:
                 continue
             above = _resized(run, lambda s, a=a, b=b: SizeRange(s, a + 1, b - 1))
             if not below(above, x, goal()):
-                heapq.heappush(cells, (-ask(above, x).upper, a, b))  # [theory: risk.worst-size]
+                heapq.heappush(cells, _Cell(-ask(above, x).upper, a, b))  # [theory: risk.worst-size]
                 asked += 1
         return asked
 
@@ -241,11 +253,12 @@ def _over_sizes(ask, below, run: Run, x, enough) -> Bound:
     while cells and asked < MAX_ASKED:
         top = max(b.upper for b in evaluated.values())
         # wide answers do not get better by being many
-        if -cells[0][0] <= max(enough(goal()), top + 0.5 * (top - goal())):
+        if -cells[0].rank <= max(enough(goal()), top + 0.5 * (top - goal())):
             break
-        asked += split(*heapq.heappop(cells)[1:])
+        widest = heapq.heappop(cells)
+        asked += split(widest.low, widest.high)
     best, top = max(evaluated, key=lambda n: evaluated[n].estimate), max(b.upper for b in evaluated.values())
-    rest = max((-c[0] for c in cells), default=-math.inf)
+    rest = max((-cell.rank for cell in cells), default=-math.inf)
     others = hi - lo + 1 - len(evaluated)
     how = f"the other {others} bounded by pairs that dominate them" if others else "no other"
     note = (

@@ -272,7 +272,7 @@ def discretise(
     log_up = math.fsum((k * np.log1p(-np.minimum(p_inf, 1 - ULP))).tolist())
     slack = 8 * ULP * (k.size + 4)
     # [theory: grid.domination, grid.run]
-    inf = -math.expm1(log_up * (1 + slack)), -math.expm1(log_finite(plan.parts, cut=p_cut)[1]) * DOWN
+    inf = -math.expm1(log_up * (1 + slack)), -math.expm1(log_finite(plan.parts, cut=p_cut).upper) * DOWN
     over = np.flatnonzero(p_cut)
     # [theory: grid.cut]
     logs = np.log(k[over] * p_inf[over]) + edge[over] - [plan.parts[i][0].cut for i in over.tolist()]

@@ -8,7 +8,6 @@ prove to be the smaller one is not asked."""
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -17,7 +16,7 @@ from .. import _core, scratch
 from ..answers import ZERO, Point, Root
 from ..arguments import exp_lower, exp_upper, log_lower
 from ..bound import AccuracyError, DomainError
-from ..outward import UP, U, log_floor, log_slack, log_sum
+from ..outward import UP, Ends, U, log_floor, log_slack, log_sum
 from ..what.loss import ends, log_finite
 from ..what.pair import GaussianSteps, PairedSteps, paired_steps, steps_of
 from ..what.sampling import PACKED
@@ -43,11 +42,11 @@ def beyond(question, add: int, eps: float) -> Point | None:
     low, high = ends(parts)
     if eps >= high:
         log_none = log_finite(parts)
-    elif any(loss.mass_inf > 0.5 for loss, _ in parts) and log_finite(parts)[1] < -35:
-        log_none = -math.inf, log_finite(parts)[1]
+    elif any(loss.mass_inf > 0.5 for loss, _ in parts) and log_finite(parts).upper < -35:
+        log_none = Ends(-math.inf, log_finite(parts).upper)
     elif eps <= low and eps < 0:
         least, most = log_finite(parts, minus=True)
-        log_none = eps + least, eps + most  # u of a sum x: u|x|e^x/(1-e^x) < u of what follows
+        log_none = Ends(eps + least, eps + most)  # u of a sum x: u|x|e^x/(1-e^x) < u of what follows
     else:
         return None
     upper, lower = (_log_one_minus_exp(min(x, 0.0)) for x in log_none)
@@ -91,7 +90,7 @@ def _at_jump(question, add: int, delta: float) -> Root | None:
     parts = question.losses(add)
     if all(loss.hi > 0 and not loss.mass_inf for loss, _ in parts):
         return None
-    high = ends(parts)[1]
+    high = ends(parts).upper
     if high > 0 and not any(loss.mass_inf for loss, _ in parts):
         return None
     least, most = rest(parts, delta)
@@ -133,14 +132,14 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
                 break
         else:
             status, *found = _saddle_upper(question.steps, add, eps, log_delta, question.n_threads)
-        upper, *ceiling = found
-        if status == _core.OK and ceiling[0]:
-            known[:] = [ceiling, *known[: CEILINGS - 1]]
+        upper, tilt, at_zero = found
+        if status == _core.OK and tilt:
+            known[:] = [(tilt, at_zero), *known[: CEILINGS - 1]]
         return status == _core.OK and upper <= log_delta
     if eps >= 0 and _variation_upper(question, add) * UP <= exp_lower(log_delta):
         return True
     parts = question.losses(add)
-    if eps >= ends(parts)[1] and not any(loss.mass_inf for loss, _ in parts):
+    if eps >= ends(parts).upper and not any(loss.mass_inf for loss, _ in parts):
         return True  # beyond the largest loss
     paired = paired_steps(question.run, question.adjacency, bool(add))
     if paired is None:
@@ -157,19 +156,11 @@ def _saddle_upper(steps, add: int, eps: float, log_delta: float, n_threads: int,
     return scratch.lend(n_threads * _core.saddle_work(), _core.saddle_delta_upper, *asked, **options)
 
 
-def chernoff_of(ruled, add: int, eps: float) -> tuple[float, float]:
-    """(Chernoff's bound of log delta(eps), its tilt) by a rule; infinite where that says nothing."""
-    size = _core.contour_work(1)
-    status, upper, tilt = scratch.lend(size, _core.chernoff_upper, *ruled.steps, add, 1, eps, **ruled.options)
-    return (upper, tilt) if status == _core.OK else (math.inf, 0.0)
-
-
 def ruled_far_below(question, eps: float, log_enough: float) -> Point | None:
     """An upper end of the larger delta(eps) alone, where a rule proves at most e^log_enough."""
-    uppers = [
-        chernoff_of(ruled, add, eps)[0] for ruled in itertools.islice(question.rules, 1) for add in question.directions
-    ]
-    upper = max(uppers, default=math.inf)
+    upper = math.inf
+    if ruled := next(iter(question.rules), None):
+        upper = max(_chernoff_upper(ruled.steps, add, 1, eps, **ruled.options) for add in question.directions)
     return Point(-math.inf, upper, upper, (1.0,), "moments") if upper <= log_enough else None
 
 
@@ -245,12 +236,14 @@ def certainly_below(paired: PairedSteps, add: int, eps: float, log_delta: float)
 def root_upper(paired: PairedSteps, add: int, log_delta: float) -> float:
     """Chernoff's bound of eps(e^log_delta), infinite where it says nothing."""
     kept = _log_kept(paired, log_delta)
-    return min(_chernoff(paired, add, 0, kept), paired.loss_upper) if kept > -math.inf else math.inf
+    if kept == -math.inf:
+        return math.inf
+    return min(_chernoff_upper(paired.steps, add, 0, kept, pairs=paired.pairs), paired.loss_upper)
 
 
 def log_delta_upper(paired: PairedSteps, add: int, eps: float) -> float:
     """Chernoff's bound of log delta(eps), at most 0."""
-    upper = min(0.0, _chernoff(paired, add, 1, eps))
+    upper = min(0.0, _chernoff_upper(paired.steps, add, 1, eps, pairs=paired.pairs))
     if paired.dropped:
         upper = log_sum(upper, math.log(paired.dropped))
     return min(0.0, upper)
@@ -266,9 +259,8 @@ def _log_kept(paired: PairedSteps, log_delta: float) -> float:
     return log_delta + math.log1p(-math.exp(log_part)) - 1e-12  # log_part is within 1e-12
 
 
-def _chernoff(paired: PairedSteps, add: int, have_eps: int, at: float) -> float:
-    asked = *paired.steps, add, have_eps, at
-    status, upper, _ = scratch.lend(_core.contour_work(1), _core.chernoff_upper, *asked, pairs=paired.pairs)
+def _chernoff_upper(steps: GaussianSteps, add: int, have_eps: int, at: float, **options) -> float:
+    status, upper, _ = scratch.lend(_core.contour_work(1), _core.chernoff_upper, *steps, add, have_eps, at, **options)
     return upper if status == _core.OK else math.inf
 
 
@@ -296,9 +288,9 @@ def moments_point(steps: GaussianSteps, add: int, eps: float) -> Point | None:
     if upper is None:
         return None
     lower = -math.inf
-    for one in _single_steps(steps):
-        if abs(eps) < -math.log1p(-one[1]) or (not add and eps > 0):
-            point = contour.single_point(*one, add, eps)
+    for m, q in _single_steps(steps):
+        if abs(eps) < -math.log1p(-q) or (not add and eps > 0):
+            point = contour.single_point(m, q, add, eps)
             lower = max(lower, point.lower) if point else lower
     other = saddlepoint.point(steps, add, eps)
     if other:

@@ -33,7 +33,8 @@ def only_loss(run, losses) -> Loss | None:
     key = ("composed", id(losses))
     if key not in run._cache:
         run._cache[key] = (_law(losses), losses)  # the losses live as long as their id is used
-    return run._cache[key][0]
+    law, _ = run._cache[key]
+    return law
 
 
 def _law(losses) -> Loss | None:

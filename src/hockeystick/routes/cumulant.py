@@ -22,11 +22,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 
-from .. import _core, scratch
+from .. import _core
+from ..answers import Cumulant
 from ..bound import AccuracyError
 from ..outward import U
 from ..what import sampling
@@ -35,9 +35,10 @@ from ..what.discrete import DiscreteGaussian, shifted
 from ..what.given import GaussianMixture, PublicMixture
 from ..what.loss import Loss, reversed_loss
 from ..what.mechanism import Laplace, PoissonSubsampled
-from ..what.pair import step_loss
+from ..what.pair import GaussianSteps, step_loss
 from ..what.ranged import BoundedRange
 from . import mixed, saddle_laws, shifts
+from .moments import gaussian_cumulant
 
 CELLS = 6144
 """Cells within nine deviations of the laws that matter: 18/6144 deviations wide, 1e-6 of K."""
@@ -52,21 +53,11 @@ TABLE_MAX = 4_000_000
 REACH = 40.0
 
 
-class Cumulant(NamedTuple):
-    """low <= K(t) <= high, an estimate between, and the part of high - low that is quadrature."""
-
-    low: float
-    mid: float
-    high: float
-    quadrature: float = 0.0
-
-
 def run_cumulant(run, adjacency: str, add: bool, t: float) -> Cumulant:
     """K(t) of the run; AccuracyError where some step has no certified one."""
     sums = np.zeros(4)
     for step, k in run.parts:
-        one = step_cumulant(step, adjacency, add, t)
-        sums += k * np.array(one)
+        sums += k * np.array(step_cumulant(step, adjacency, add, t))
     slack = (len(run.parts) + 4) * U * float(np.abs(sums[:3]).max())
     low, mid, high, quadrature = (float(x) for x in sums)
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -81,7 +72,7 @@ def step_cumulant(step, adjacency: str, add: bool, t: float) -> Cumulant:
     row = sampling.as_gaussian(step, adjacency)
     if row:
         m, q = row
-        return _gaussian(m, q, add, t)
+        return gaussian_cumulant(GaussianSteps(*(np.array([x]) for x in (m, q, 1.0))), int(add), t)
     if sampling.is_sampled_gaussian(step):
         return _two_sided(sampling.pair(step, adjacency), add, t)
     q, base = (step.q, step.base) if isinstance(step, PoissonSubsampled) else (1.0, step)
@@ -118,19 +109,7 @@ def _refusal(t: float, why: str) -> AccuracyError:
     return AccuracyError(f"no certified divergence of order alpha={1 + t!r}: {why}")
 
 
-def _between(value: float, error: float, quadrature: float = 0.0) -> Cumulant:
-    return Cumulant(value - error, value, value + error, quadrature)
-
-
 # Steps that a C kernel knows
-
-
-def _gaussian(m: float, q: float, add: bool, t: float) -> Cumulant:
-    steps = (np.array([x]) for x in (m, q, 1.0))
-    status, sums = scratch.lend(_core.saddle_work(), _core.saddle_cumulants, *steps, int(add), t)
-    if status:
-        raise _refusal(t, "the order is beyond the quadrature, try a smaller one")
-    return _between(float(sums[0]), float(sums[1]), float(sums[13]))
 
 
 def _two_sided(pair, add: bool, t: float) -> Cumulant:
@@ -141,7 +120,7 @@ def _two_sided(pair, add: bool, t: float) -> Cumulant:
     except AccuracyError as reason:
         raise _refusal(t, f"{reason}, try a smaller one") from None
     if not pair.dropped:
-        return _between(log_m, error)
+        return Cumulant.within(error, log_m)
     reach = 2 * max(b.up + b.down for b in pair.branches)
     rest = math.log(pair.dropped) + 0.5 * reach * reach * t * (1 + t)
     return Cumulant(log_m - error - 2 * pair.dropped, log_m, float(np.logaddexp(log_m + error, rest)))
@@ -157,8 +136,8 @@ def _allocation(step: RandomAllocation, add: bool, t: float) -> Cumulant:
         found = _of_line(mixed.AllocationStep(step.shift, step.steps, int(add), 1), 1, t)
     except AccuracyError:
         return Cumulant(low, 0.5 * (low + high), high)
-    low, high = max(found.low, low), min(found.high, high)
-    return Cumulant(low, min(max(found.mid, low), high), high, found.quadrature)
+    low, high = max(found.lower, low), min(found.upper, high)
+    return Cumulant(low, min(max(found.estimate, low), high), high, found.quadrature)
 
 
 def _of_line(step, panels: int, t: float) -> Cumulant:
@@ -167,29 +146,31 @@ def _of_line(step, panels: int, t: float) -> Cumulant:
     status, value, error = mixed.lend(size, _core.mixed_cgf, table, points, np.zeros(5), t)
     if status:
         raise _refusal(t, "K is out of range")
-    return _between(value, error)
+    return Cumulant.within(error, value)
 
 
 def _atoms(loss: Loss, t: float) -> Cumulant:
     found = saddle_laws.cgf(((loss, 1),), t)
     if found is None:
         raise _refusal(t, "the sum over the losses is out of range")
-    return _between(*found)
+    value, error = found
+    return Cumulant.within(error, value)
 
 
 def _mixture(parts: list[Cumulant], weights) -> Cumulant:
     """log sum w e^K, from M - 1 where that is moderate."""
-    out = []
-    for i in range(3):
-        K = np.array([part[i] for part in parts])
+
+    def mixed_with_weights(values) -> float:
+        K = np.array(values)
         top = float(K.max())
-        out.append(
-            top + math.log(np.dot(weights, np.exp(K - top)))
-            if top > LARGE
-            else math.log1p(np.dot(weights, np.expm1(K)))
-        )
-    slack = 16 * U * len(parts) * max(abs(x) for x in out)
-    return Cumulant(out[0] - slack, out[1], out[2] + slack, max(part.quadrature for part in parts))
+        if top > LARGE:
+            return top + math.log(np.dot(weights, np.exp(K - top)))
+        return math.log1p(np.dot(weights, np.expm1(K)))
+
+    *ends, quadratures = zip(*parts, strict=True)
+    low, mid, high = map(mixed_with_weights, ends)
+    slack = 16 * U * len(parts) * max(abs(low), abs(mid), abs(high))
+    return Cumulant(low - slack, mid, high + slack, max(quadratures))
 
 
 def _shifts(step: GaussianMixture, q: float, a: float, t: float) -> Cumulant:
@@ -217,7 +198,7 @@ def _theta(step: DiscreteGaussian, t: float) -> Cumulant:
         size = 2 * np.exp(-2 * (math.pi * s * j) ** 2)
         ratio = math.log1p(float(size @ (-2 * np.sin(math.pi * j * c) ** 2)) / (1 + float(size.sum())))
         rough = (1 + s * s) * float(size[0])
-    return _between(lead + ratio, U * (8 * lead + 200 * rough))
+    return Cumulant.within(U * (8 * lead + 200 * rough), lead + ratio)
 
 
 def _table(step: DiscreteGaussian, q: float, a: float, t: float) -> Cumulant:

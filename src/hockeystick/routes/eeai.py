@@ -27,7 +27,7 @@ from .. import _core, scratch
 from ..answers import between
 from ..arguments import respelled
 from ..bound import AccuracyError, Bound, Budget, DomainError
-from ..outward import DOWN, UP, U
+from ..outward import DOWN, UP, Ends, U
 from ..what.mechanism import real
 from . import finite_sample
 from .loss_steps import FORMS, NORMAL, LossSteps, directions_of, estimators, rule, steps_of, support
@@ -81,18 +81,17 @@ def law_of(steps: LossSteps, add: int) -> Law:
     if not (least > 0 and loose < 1e-3):
         return Law(finite_sample.Moments(n, *(math.inf,) * 4), math.inf, (mean, variance, third), (math.inf,) * 3)
     sd = math.sqrt(least / n) * DOWN
-    top = (sums + errors) / n * UP
+    _, square, _, fourth, _, cube, product = (sums + errors) / n * UP
+    off_mean, off_variance, off_third = errors[:3].tolist()
     moments = finite_sample.Moments(
         n,
-        top[5] / sd**3,
-        top[3] / sd**4,
-        math.copysign((abs(third) + errors[2]) / n / sd**3 * UP, third),
-        (top[5] + top[6]) / sd**3,
+        cube / sd**3,
+        fourth / sd**4,
+        math.copysign((abs(third) + off_third) / n / sd**3 * UP, third),
+        (cube + product) / sd**3,
         8 * loose + 1e-14,
     )
-    spread = math.sqrt(top[1]) * UP
-    off_mean, off_variance, off_third = errors[:3].tolist()
-    return Law(moments, spread, (mean, variance, third), (off_mean, off_variance, off_third))
+    return Law(moments, math.sqrt(square) * UP, (mean, variance, third), (off_mean, off_variance, off_third))
 
 
 def takes(steps: LossSteps) -> bool:
@@ -158,6 +157,15 @@ def _product_upper(steps: LossSteps, add: int, y: float) -> float:
     return math.exp(log) * (1 + 1e-9) + 1e-300
 
 
+class Interval(NamedTuple):
+    """Certified ends of delta, an estimate between, and what rounding adds."""
+
+    lower: float
+    estimate: float
+    upper: float
+    rounding: float
+
+
 class Side:
     """One direction of one run: its expansions of order 1, their constants, and the interval of delta at an eps."""
 
@@ -172,8 +180,8 @@ class Side:
             self.law_den = other._replace(sums=(-mean, variance, -third))
             self.error_den = _constant_upper(other, steps, 1 - add, "best", None, published)
 
-    def interval(self, eps: float) -> tuple[float, float, float, float]:
-        """(lower, estimate, upper, rounding) of delta(eps), without Chernoff's bound."""
+    def interval(self, eps: float) -> Interval:
+        """delta(eps), without Chernoff's bound."""
         if self.form == "one_sequence":
             middle, slack = _tail_integral(self.law, eps)
             low, high = middle - self.error - slack, middle + self.error + slack  # [theory: eeai.interval]
@@ -182,14 +190,15 @@ class Side:
         else:
             grow = math.exp(min(eps, 700.0)) * UP
             (num, slack), (den, slack_den) = _survival(self.law, eps), _survival(self.law_den, eps)
-            ends = [
-                (max(0.0, f - d - s), min(1.0, f + d + s)) if d < 1 else (0.0, 1.0)
+            of_num, of_den = (
+                Ends(max(0.0, f - d - s), min(1.0, f + d + s)) if d < 1 else Ends(0.0, 1.0)
                 for f, d, s in ((num, self.error, slack), (den, self.error_den, slack_den))
-            ]
+            )
             middle, slack = num - grow * den, slack + grow * (slack_den + 8 * U)
-            low, high = ends[0][0] - grow * ends[1][1] - 4 * U, ends[0][1] - grow * ends[1][0] * DOWN + 4 * U
+            low = of_num.lower - grow * of_den.upper - 4 * U
+            high = of_num.upper - grow * of_den.lower * DOWN + 4 * U
         low, high = max(0.0, low), min(1.0, high)
-        return low, min(max(middle, low), high), high, slack
+        return Interval(low, min(max(middle, low), high), high, slack)
 
     def chernoff_upper(self, eps: float) -> float:
         answer = self._prawitz(_core.prawitz_delta, eps)
@@ -215,12 +224,12 @@ class Side:
         status, *found = scratch.lend(_core.prawitz_work(), kernel, *asked)
         return found if status <= _core.LOOSE else None
 
-    def bounded(self, eps: float) -> tuple[float, float, float, float]:
+    def bounded(self, eps: float) -> Interval:
         """The interval below Chernoff's bound."""
         low, middle, high, slack = self.interval(eps)
         high = min(high, self.chernoff_upper(eps))
         middle = high if middle != middle else middle
-        return low, between(low, middle, high, "edgeworth", self.steps), high, slack
+        return Interval(low, between(low, middle, high, "edgeworth", self.steps), high, slack)
 
 
 def _standard(law: Law, x: float) -> tuple[float, float, float, float]:
@@ -254,14 +263,14 @@ def _tail_integral(law: Law, eps: float) -> tuple[float, float]:
     if w < 1:
         power = 0.5 * sd * (z + w)
         first = 0.5 * math.exp(min(power, 1.0)) * math.erfc(w / math.sqrt(2))  # power <= 1/2, as z < w < 1
-        J = [first, phi - w * first, first - w * (phi - w * first)]
+        J0, J1, J2 = first, phi - w * first, first - w * (phi - w * first)
         cut = 0.0
     else:
         one, two = _mills(w, 0.0), _mills(w, MILLS_DEPTH / w)
-        J, cut = [phi * r for r in one], phi * max(abs(a - b) for a, b in zip(one, two, strict=True))
+        (J0, J1, J2), cut = (phi * r for r in one), phi * max(abs(a - b) for a, b in zip(one, two, strict=True))
     skew = sd * rho / 6
-    value = 0.5 * math.erfc(z / math.sqrt(2)) - J[0] + skew * ((z * z - 1) * J[0] + 2 * z * J[1] + J[2])
-    size = 1 + abs(skew) * ((z * z + 1) * J[0] + 2 * abs(z) * J[1] + J[2])
+    value = 0.5 * math.erfc(z / math.sqrt(2)) - J0 + skew * ((z * z - 1) * J0 + 2 * z * J1 + J2)
+    size = 1 + abs(skew) * ((z * z + 1) * J0 + 2 * abs(z) * J1 + J2)
     cut *= 1 + abs(skew) * (z * z + 2 * abs(z) + 2)
     error = moved + cut + U * (256 + 16 * min(z * z, 800.0) + 16 * min(abs(power), 800.0)) * size
     return value, error if error == error else math.inf
@@ -293,8 +302,8 @@ def point(steps: LossSteps, add: int, eps: float) -> tuple[float, float, float]:
     if not takes(steps):
         return 0.0, 1.0, 1.0
     side = Side(steps, add)
-    low, _, high, _ = side.interval(eps)
-    return low, high, side.error
+    found = side.interval(eps)
+    return found.lower, found.upper, side.error
 
 
 def root(steps: LossSteps, add: int, more: float, less: float, top: float) -> tuple[float, float, float]:
@@ -304,8 +313,8 @@ def root(steps: LossSteps, add: int, more: float, less: float, top: float) -> tu
     side = Side(steps, add)
     if not side.error < 1:
         return -math.inf, top, 1.0
-    low = _bisect(lambda x: side.interval(x)[0] >= more, 0.0, top)
-    high = _bisect(lambda x: side.interval(x)[2] <= less, top, 0.0)
+    low = _bisect(lambda x: side.interval(x).lower >= more, 0.0, top)
+    high = _bisect(lambda x: side.interval(x).upper <= less, top, 0.0)
     return low if low > 0 else -math.inf, high, side.error
 
 
@@ -363,8 +372,8 @@ def eeai_delta(
     if not math.isfinite(eps):
         raise DomainError(f"eps must be a finite number, got {eps!r}")
     sides = _sides(run, direction, form, published)
-    found = [side.bounded(eps) for side in sides]
-    return _bound([max(f[i] for f in found) for i in range(3)], max(s.error for s in sides), max(f[3] for f in found))
+    found = zip(*(side.bounded(eps) for side in sides), strict=True)
+    return _bound(Interval(*map(max, found)), sides)
 
 
 @overload
@@ -413,11 +422,11 @@ def eeai_epsilon(
         raise DomainError(f"delta must be in (0, 1), got {delta!r}")
     sides = _sides(run, direction, form, published)
     top = max(side.chernoff_eps_upper(delta) for side in sides)
-    upper = _bisect(lambda x: max(s.interval(x)[2] for s in sides) <= delta, top, 0.0)
-    lower = _bisect(lambda x: max(s.interval(x)[0] for s in sides) >= delta, 0.0, top)
+    upper = _bisect(lambda x: max(s.interval(x).upper for s in sides) <= delta, top, 0.0)
+    lower = _bisect(lambda x: max(s.interval(x).lower for s in sides) >= delta, 0.0, top)
     middle = max(_core.edgeworth_eps(*s.steps.totals[s.add], FORMS[form], 1, math.log(delta)) for s in sides)
-    slack = max(s.interval(upper)[3] for s in sides)
-    return _bound([lower, min(max(middle, lower), upper), upper], max(s.error for s in sides), slack)
+    slack = max(s.interval(upper).rounding for s in sides)
+    return _bound(Interval(lower, min(max(middle, lower), upper), upper, slack), sides)
 
 
 def _bisect(holds, good: float, bad: float) -> float:
@@ -430,8 +439,7 @@ def _bisect(holds, good: float, bad: float) -> float:
     return good
 
 
-def _bound(ends, error: float, slack: float) -> Bound:
-    lower, estimate, upper = (float(x) for x in ends)
-    return Bound(
-        lower, estimate, upper, "edgeworth", True, Budget(dict(zip(TERMS, (error, slack), strict=True)), "delta")
-    )
+def _bound(found: Interval, sides: list[Side]) -> Bound:
+    lower, estimate, upper, rounding = map(float, found)
+    terms = max(side.error for side in sides), rounding
+    return Bound(lower, estimate, upper, "edgeworth", True, Budget(dict(zip(TERMS, terms, strict=True)), "delta"))

@@ -61,18 +61,18 @@ def _about(pair: np.ndarray, k: float, log_delta: float):
         mid = 0.5 * (low + high)
         point = at(pair, 1, math.exp(mid))
         low, high = (mid, high) if point and point.estimate > log_delta - math.log(k) else (low, mid)
-    x, move, steep, last = low, 0.02, math.nan, None
+    x, move, steep, before, off_before = low, 0.02, math.nan, math.nan, math.nan
     for _ in range(LOOKS):
         point = at(pair, k, math.exp(x), COARSE)
         if point is None:
             return None
         off = point.estimate - log_delta
-        if last is not None:
-            steep = (last[1] - off) / (x - last[0])
+        if not math.isnan(before):
+            steep = (off_before - off) / (x - before)
             move = max(-0.5, min(0.5, off / steep)) if steep > 0 else math.copysign(0.5, off)
             if abs(move) < 1e-4 and steep > 0:
                 return math.exp(x + move), steep / math.exp(x)
-        last = x, off
+        before, off_before = x, off
         x += move if abs(move) > 1e-6 else math.copysign(1e-6, move)
     return None
 

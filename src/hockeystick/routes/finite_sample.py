@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..outward import DOWN, UP, U
+from ..outward import DOWN, UP, Ends, U
 
 VERSIONS = ("inid", "iid", "regular", "inid_regular")
 C = 1.0253
@@ -91,15 +91,15 @@ def _gamma(x: float) -> float:
     return 0.5 * math.sqrt(math.pi) * math.erfc(math.sqrt(x)) + math.sqrt(x) * math.exp(-x) if x < 745 else 0.0
 
 
-def _e1(x: float) -> tuple[float, float]:
-    """Ends of E1(x) = int_x^inf e^-u/u du: Stieltjes' fraction e^-x/(x + 1/(1 + 1/(x + 2/(1 + 2/(x + ...))))), whose
+def _e1(x: float) -> Ends:
+    """E1(x) = int_x^inf e^-u/u du: Stieltjes' fraction e^-x/(x + 1/(1 + 1/(x + 2/(1 + 2/(x + ...))))), whose
     convergents of even and odd depth enclose it, cut after a whole and after half a pair."""
     ends = []
     for tail in (x, math.inf):
         for n in range(80, 0, -1):
             tail = x + n / (1 + n / tail)
         ends.append(math.exp(-min(x, 745.0)) / tail)
-    return min(ends) * (1 - 1e-12 - 2 * U * x), max(ends) * (1 + 1e-12 + 2 * U * x) + 1e-320
+    return Ends(min(ends) * (1 - 1e-12 - 2 * U * x), max(ends) * (1 + 1e-12 + 2 * U * x) + 1e-320)
 
 
 def _square_exp_upper(slope: float, lo, hi: float):
@@ -110,14 +110,17 @@ def _square_exp_upper(slope: float, lo, hi: float):
     return np.minimum(plain, 0.5 * slope**-1.5 * _gamma_between_upper(slope * lo**2, slope * hi * hi))
 
 
-def _shared(mo: Moments, e):
-    """(leading terms of both moment-only versions, q = (1-3e)^2, P1, e1, K4/n)."""
+def _leading(mo: Moments, e):
+    """The leading terms of both moment-only versions [theory: edgeworth.finite-sample]."""
     n, K4, K3t = mo.n, mo.K4, mo.K3t
+    return 0.1995 * K3t / math.sqrt(n) + (0.031 * K3t**2 + 0.327 * K4 * (1 / 12 + 1 / (4 * (1 - 3 * e) ** 2))) / n
+
+
+def _factors(e):
+    """q = (1-3e)^2, P1 and e1."""
     q = (1 - 3 * e) ** 2
     P1 = (144 + 48 * e + 4 * e**2 + 96 * np.sqrt(2 * e) + 32 * e + 16 * math.sqrt(2) * e**1.5) / 576
-    # [theory: edgeworth.finite-sample]
-    main = 0.1995 * K3t / math.sqrt(n) + (0.031 * K3t**2 + 0.327 * K4 * (1 / 12 + 1 / (4 * q))) / n
-    return main, q, P1, np.exp(e**2 * (1 / 6 + 2 * P1 / q)), K4 / n
+    return q, P1, np.exp(e**2 * (1 / 6 + 2 * P1 / q))
 
 
 def _skewness_remainder(mo: Moments, lo, hi, published: bool):
@@ -131,8 +134,8 @@ def _skewness_remainder(mo: Moments, lo, hi, published: bool):
 
 def _inid_rest(mo: Moments, e, published):
     """(skewness term, remainders without the smoothing's)."""
-    n, K3, K4, l3 = mo[0], mo[1], mo[2], abs(mo[3])
-    _, q, P1, e1, r = _shared(mo, e)
+    n, K3, K4, l3 = mo.n, mo.K3, mo.K4, abs(mo.l3)
+    (q, P1, e1), r = _factors(e), K4 / n
     a, b = np.minimum(np.sqrt(2 * e) * (n / K4) ** 0.25, frequency(mo)), frequency(mo.lower())
     slope = (1 - 4 * CHI - math.sqrt(r)) / 2
     s, beta, g = C / math.pi, 1 / 24 + P1 / (2 * q), math.gamma
@@ -158,7 +161,7 @@ def _inid(mo: Moments, e, published, _):
     n, l3, K3t = mo.n, abs(mo.l3), mo.K3t
     skew, rest = _inid_rest(mo, e, published)
     head = 81.2376 * K3t**4 / (16 * math.pi**4 * n**2) + 4.3394 * l3 * K3t**3 / (8 * math.pi**3 * n**2)
-    return _shared(mo, e)[0] + 0.054 * l3 * K3t / n + skew + head + rest
+    return _leading(mo, e) + 0.054 * l3 * K3t / n + skew + head + rest
 
 
 def _inid_regular(mo: Moments, e, published, kappa):
@@ -168,7 +171,7 @@ def _inid_regular(mo: Moments, e, published, kappa):
         return np.full(e.shape, math.inf)
     skew, rest = _inid_rest(mo, e, published)
     main = 0.327 * K4 * (1 / 12 + 1 / (4 * (1 - 3 * e) ** 2)) / n
-    normal = C / math.pi * (0.5 * _e1(b * b / 2)[1] + math.sqrt(2 / n) * l3 / 6 * _gamma(b * b / 2))
+    normal = C / math.pi * (0.5 * _e1(b * b / 2).upper + math.sqrt(2 / n) * l3 / 6 * _gamma(b * b / 2))
     # [theory: edgeworth.inid-regular]
     far = C / math.pi * kappa * math.log(8 * math.pi**4 * n**1.5 / mo.lower().K3t ** 3)
     return main + skew + _smoothing(T, n, l3) + rest + normal + far
@@ -206,7 +209,7 @@ def _iid_parts(mo: Moments, e):
 
 def _iid(mo: Moments, e, published, _):
     n, K3, K4, l3, K3t = mo.n, mo.K3, mo.K4, abs(mo.l3), mo.K3t
-    main = _shared(mo, e)[0]
+    main = _leading(mo, e)
     _, e2, e3, rest = _iid_parts(mo, e)
     skew = (0.054 * l3 * K3t + 0.037 * e3 * l3**2) / n + 1.306 * (e2 - e3) * l3**2 / (36 * n)  # e2 > e3, term by term
     a, b = np.minimum(np.sqrt(2 * e) * (n / K4) ** 0.25, frequency(mo)), frequency(mo.lower())
@@ -243,8 +246,8 @@ def _normal_gap_upper(T: float, T_up: float) -> float:
         ),
         (lambda x: min(math.sqrt(x), x * x) / (2 * math.pi**2), lambda x: x * x / (2 * math.pi**2)),
     ):
-        ends = [(_e1(f(T_up) * UP)[0], _e1(f(T) * DOWN)[1]) for f in (one, two)]
-        gap += max(ends[0][1] - ends[1][0], ends[1][1] - ends[0][0])
+        first, second = (Ends(_e1(f(T_up) * UP).lower, _e1(f(T) * DOWN).upper) for f in (one, two))
+        gap += max(first.upper - second.lower, second.upper - first.lower)
     return gap
 
 

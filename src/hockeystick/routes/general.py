@@ -115,7 +115,8 @@ def _describe(run, losses, add: int, adjacency: str, depth: float, by_points: in
             return f"no line takes {step!r} under {adjacency}"
     lost = math.fsum(k * _lost(step, loss) for step, (loss, k) in zip(steps, losses, strict=True))
     partial = any(isinstance(step, mixed.DensityStep) and step.partial for step in steps)
-    untried = any(isinstance(step, mixed.AllocationStep) and step.m <= POINTS_FROM[add][0][0] for step in steps)
+    (nearest, _), *_ = POINTS_FROM[add]
+    untried = any(isinstance(step, mixed.AllocationStep) and step.m <= nearest for step in steps)
     untried = untried and depth < math.inf and not by_points
     return Finite(steps, log_finite, lost, partial, untried, by_points)
 
@@ -209,8 +210,8 @@ def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points
     """By points of the density of its loss where they know most of it, or there are some at all and they are asked for,
     else by its transform on rotated lines."""
     found = None
-    first, *others = POINTS_FROM[add]
-    places = ((first[0], 0.0 if by_points else first[1]), *others)
+    (shift, least), *others = POINTS_FROM[add]
+    places = ((shift, 0.0 if by_points else least), *others)
     if depth < math.inf and any(m <= shift and t > least * m * m for shift, least in places):
         from ..what import allocation_density  # at its first use
 
@@ -293,7 +294,8 @@ def _lines(question, found: Finite) -> Lines | None:
     if key not in question.lines:
         fine = mixed.fine(found.run) if found.route is mixed and question.rtol is None else 0.0
         question.lines[key] = found, Lines(max(fine, 2 * question.goal) if question.loose else 0.0)
-    return question.lines[key][1]
+    _, lines = question.lines[key]
+    return lines
 
 
 def _line_point(question, found: Finite, eps: float):

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core
 from .._core import LAPLACE, NORMAL
-from ..arguments import numbers
+from ..arguments import numbers, shaped
 from ..bound import DomainError
 from ..outward import U
 from ..what.mechanism import Q_MIN, SIGMA_RANGE, Gaussian, Laplace, PoissonSubsampled, as_run
@@ -167,5 +167,4 @@ def directions_of(steps: LossSteps, direction) -> tuple[int, ...]:
 
 def each(name: str, value, lo: float, hi: float, answer):
     """answer(x) for every entry of `value`, in its shape; entries are real and strictly between lo and hi."""
-    found = [answer(x) for x in numbers(name, value, f"in ({lo:g}, {hi:g})", lo, hi)]
-    return found[0] if np.ndim(value) == 0 else np.array(found).reshape(np.shape(value))
+    return shaped((answer(x) for x in numbers(name, value, f"in ({lo:g}, {hi:g})", lo, hi)), value)

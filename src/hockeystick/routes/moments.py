@@ -7,13 +7,13 @@ nothing here sums alternating binomials. `gdp_*` is the one thing here that is n
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
 from .. import _core, scratch
-from ..answers import between
-from ..arguments import exp_upper, numbers, one_of, respelled
+from ..answers import Cumulant, between
+from ..arguments import exp_upper, numbers, one_of, respelled, shaped
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..outward import DOWN, UP, U, log_slack
 from ..what.loss import ends, log_finite
@@ -90,43 +90,55 @@ def rdp(
     )
     adds = {"remove": (0,), "add": (1,), "both": (0, 1)}[direction]
     found = [_larger([_divergence(run, adjacency, add, a) for add in adds]) for a in orders]
-    if np.ndim(alpha) == 0:
-        low, mid, high, *terms = found[0]
-    else:
-        low, mid, high, *terms = (np.array(column).reshape(np.shape(alpha)) for column in zip(*found, strict=True))
+    low, mid, high, *terms = (shaped(column, alpha) for column in zip(*found, strict=True))
     return Bound(low, mid, high, "rdp", True, Budget(dict(zip(RDP_TERMS, terms, strict=True)), "nats"))
 
 
-def _larger(found):
-    """Elementwise maximum of intervals, with the terms of the one that ends higher."""
-    low, (_, mid, high, *terms) = max(f[0] for f in found), max(found, key=lambda f: f[2])
-    return low, min(max(mid, low), high), high, *terms
+class _Divergence(NamedTuple):
+    """Of one order: certified ends, an estimate between, and RDP_TERMS."""
+
+    lower: float
+    estimate: float
+    upper: float
+    quadrature: float = 0.0
+    rounding: float = 0.0
 
 
-def _divergence(run, adjacency: str, add: int, alpha: float):
+def _larger(found: list[_Divergence]) -> _Divergence:
+    """Elementwise maximum, with the terms of the one that ends higher."""
+    low, top = max(each.lower for each in found), max(found, key=lambda each: each.upper)
+    return top._replace(lower=low, estimate=min(max(top.estimate, low), top.upper))
+
+
+def _divergence(run, adjacency: str, add: int, alpha: float) -> _Divergence:
     t = alpha - 1
     if _infinite_upper(run, adjacency, add):
-        return (math.inf,) * 3 + (0.0,) * 2
-    low, mid, high, quadrature = _cumulant(run, adjacency, add, t)
+        return _Divergence(math.inf, math.inf, math.inf)
+    low, mid, high, quadrature = cumulant(run, adjacency, add, t)
     rounding = max(0.0, 0.5 * (high - low) - quadrature) + 4 * U * abs(mid)
     lower, upper = max(0.0, low) / t * DOWN, high / t * UP  # [theory: saddle.renyi]
-    return lower, between(lower, mid / t, upper, "rdp", run), upper, quadrature / t, rounding / t
+    return _Divergence(lower, between(lower, mid / t, upper, "rdp", run), upper, quadrature / t, rounding / t)
 
 
-def _cumulant(run, adjacency: str, add: int, t: float):
-    """(low, estimate, high, quadrature) of K(t), the infinite losses left out; AccuracyError where there is none."""
+def cumulant(run, adjacency: str, add: int, t: float) -> Cumulant:
+    """K(t), the infinite losses left out; AccuracyError where there is none."""
     steps = gaussian_steps(run, adjacency)
     if steps is None:
         from .cumulant import run_cumulant
 
         return run_cumulant(run, adjacency, bool(add), t)
+    return gaussian_cumulant(steps, add, t)
+
+
+def gaussian_cumulant(steps: GaussianSteps, add: int, t: float) -> Cumulant:
+    """K(t) of Gaussian steps, sampled or not."""
     status, sums = scratch.lend(_core.saddle_work(), _core.saddle_cumulants, *steps, add, t)
     if status:
         raise AccuracyError(
             f"the divergence of order alpha={1 + t!r} is beyond the quadrature; try a smaller order", status
         )
-    value, error = float(sums[0]), float(sums[1])
-    return value - error, value, value + error, float(sums[13])
+    value, error, *_, quadrature = sums[:14].tolist()
+    return Cumulant.within(error, value, quadrature)
 
 
 def _infinite_upper(run, adjacency: str, add: int) -> float:
@@ -134,7 +146,7 @@ def _infinite_upper(run, adjacency: str, add: int) -> float:
     if gaussian_steps(run, adjacency) is not None:
         return 0.0
     parts = losses(run, adjacency, "add" if add else "remove")
-    return -math.expm1(log_finite(parts)[0]) * UP
+    return -math.expm1(log_finite(parts).lower) * UP
 
 
 @overload
@@ -230,8 +242,8 @@ def _upper(run, like, values, have_eps: int, adjacency, direction, finish):
     if not run.parts:
         raise DomainError("an empty run has no moments bound; compose one or more steps")
     adds = {"remove": (0,), "add": (1,), "both": (0, 1)}[direction]
-    found = [finish(max(_best_upper(run, adjacency, add, have_eps, value) for add in adds)) for value in values]
-    return found[0] if np.ndim(like) == 0 else np.array(found).reshape(np.shape(like))
+    found = (finish(max(_best_upper(run, adjacency, add, have_eps, value) for add in adds)) for value in values)
+    return shaped(found, like)
 
 
 def log_delta_upper_of(run, adjacency: str, add: int, eps: float) -> float:
@@ -269,7 +281,7 @@ def _best_order_upper(run, adjacency: str, add: int, have_eps: int, value: float
     probability of an infinite loss, delta <= D + e^{K(t) - eps t} t^t/(1+t)^(1+t), K that of the finite losses."""
     parts = losses(run, adjacency, "add" if add else "remove")
     gone = _infinite_upper(run, adjacency, add)
-    high = ends(parts)[1]
+    high = ends(parts).upper
     if have_eps:
         if value >= high or gone >= 1:
             return min(0.0, _log_up(gone))
@@ -281,12 +293,12 @@ def _best_order_upper(run, adjacency: str, add: int, have_eps: int, value: float
     t = _order(parts, have_eps, value)
     for _ in range(8):
         try:
-            K = _cumulant(run, adjacency, add, t)[2]
+            K = cumulant(run, adjacency, add, t).upper
             break
         except AccuracyError:
             t *= 0.5  # every order is valid
     else:
-        K = _cumulant(run, adjacency, add, t)[2]
+        K = cumulant(run, adjacency, add, t).upper
     log_max = -t * math.log1p(1 / t) - math.log1p(t)
     bound = K - value * t + log_max if have_eps else (K + log_max - value) / t
     bound += 8 * U * (abs(K) + abs(log_max) + abs(value) * (1 + t) + 1) / (1 if have_eps else t)
@@ -401,6 +413,5 @@ def _gdp(function, run, adjacency, at: float):
 
 
 def _approximation(values, like, top: float) -> Bound[Any]:
-    mid = values[0] if np.ndim(like) == 0 else np.array(values).reshape(np.shape(like))
-    low, high, unknown = (x if np.ndim(like) == 0 else np.full(np.shape(like), x) for x in (0.0, top, math.inf))
-    return Bound(low, mid, high, "gdp", False, Budget({GDP_TERMS[0]: unknown}))
+    low, high, unknown = (shaped([x] * len(values), like) for x in (0.0, top, math.inf))
+    return Bound(low, shaped(values, like), high, "gdp", False, Budget({GDP_TERMS[0]: unknown}))

@@ -114,7 +114,7 @@ def squeezed(paired: PairedSteps, add: int, found: Root, delta: float) -> Root:
     may take the pairs at an eps though they find no root."""
     log_delta = math.log(delta)
     slack, (lower, eps, upper) = 2 * log_slack(log_delta), found[:3]
-    steep, last, known = STEEP / max(upper, 1e-300), None, None
+    steep, known, before, off_before = STEEP / max(upper, 1e-300), None, math.nan, math.nan
     for look in range(LOOKS):
         if not lower < eps < upper:
             eps = 0.5 * (lower + upper)
@@ -127,13 +127,13 @@ def squeezed(paired: PairedSteps, add: int, found: Root, delta: float) -> Root:
         if point.upper <= log_delta - slack:
             upper = min(upper, eps)
         off = point.estimate - log_delta
-        if last and (eps - last[0]) * (last[1] - off) > 0:
-            steep = (last[1] - off) / (eps - last[0])
-        last = eps, off
+        if (eps - before) * (off_before - off) > 0:
+            steep = (off_before - off) / (eps - before)
+        before, off_before = eps, off
         eps += (off + (-1) ** look * 1.1 * max(point.upper - point.estimate, point.estimate - point.lower)) / steep
-    if known is None or last is None or not upper - lower < found.upper - found.lower:
+    if known is None or not upper - lower < found.upper - found.lower:
         return found
-    return Root(lower, min(max(last[0], lower), upper), upper, known.terms, known.route)
+    return Root(lower, min(max(before, lower), upper), upper, known.terms, known.route)
 
 
 def _point(steps: GaussianSteps, eps: float) -> Point | None:

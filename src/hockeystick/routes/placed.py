@@ -82,15 +82,16 @@ def _about(run: Any, steps: GaussianSteps, add: int, eps: float, options: dict[s
 def _height(known: dict[Any, Any], i: int, steps: GaussianSteps, add: int, options: dict[str, Any]) -> float | None:
     """(-2 log delta)^{1/2} at place i, None where there is no saddle."""
     key = id(steps), add, i
-    held = known.get(key)
-    if held is None or held[0] is not steps:
+    of, height = known.get(key, (None, None))
+    if of is not steps:
         asked = *steps, add, 2 ** (i / OCTAVE)
         status, about = scratch.lend(_core.contour_work(1), _core.contour_estimate, *asked, **options)
         good = status == _core.OK and -math.inf < about < 0
-        held = known[key] = steps, math.sqrt(-2 * about) if good else None
+        height = math.sqrt(-2 * about) if good else None
+        known[key] = steps, height
         for old in list(known)[:-PLACES]:
             known.pop(old, None)
-    return held[1]
+    return height
 
 
 def _found(

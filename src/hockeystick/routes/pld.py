@@ -28,7 +28,16 @@ from ..threads import in_order
 from ..what.loss import capped
 from .walls import rest, seen, wall_upper
 
-TERMS = ("mesh", "truncation", "rounding")
+
+class Terms(NamedTuple):
+    """The error terms of an answer; see the head of the file."""
+
+    mesh: float
+    truncation: float
+    rounding: float
+
+
+TERMS = Terms._fields
 RTOL = 1e-3
 """Relative width aimed at when none is asked for."""
 
@@ -94,11 +103,11 @@ class _Curve(NamedTuple):
         low, high = self.below.value(eps) + self.laws.inf_lower, self.above.value(eps) + self.laws.inf_upper
         return 0.5 * (low + high)
 
-    def terms(self, eps: float) -> tuple[float, float, float]:
+    def terms(self, eps: float) -> Terms:
         high, cut, _, above = self.above.at(eps)
         low, _, wrapped, below = self.below.at(eps)
         apart = abs(high + self.laws.inf_upper - low - self.laws.inf_lower)  # a loss above its window counts in either
-        return apart, cut + wrapped, above + below + 2 * self.laws.stray_upper(eps)
+        return Terms(apart, cut + wrapped, above + below + 2 * self.laws.stray_upper(eps))
 
     @staticmethod
     def move(grid, tail: Tail, eps: float) -> float:
@@ -215,10 +224,10 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
         width = (high - low) / mid if mid > 0 else math.inf
         if far or width <= goal or (width == math.inf and dx < first):
             break
-        if low <= 0 and dx < first and terms[0] > 0.9 * (high - low):
+        if low <= 0 and dx < first and terms.mesh > 0.9 * (high - low):
             break  # of a curve that lies below what its tails are known to
         # rounding makes the width, or more than was asked for: that of the stages, or a floor, which finer meshes raise
-        if terms[2] > min(0.4 * (high - low), goal * mid if rtol else math.inf):
+        if terms.rounding > min(0.4 * (high - low), goal * mid if rtol else math.inf):
             if not limits.evolving:
                 break
             limits = limits._replace(evolving=False)
@@ -233,13 +242,13 @@ def points(parts, eps: np.ndarray, rtol: float | None, n_threads: int = 1) -> np
     convolution is good enough. One serves as many eps as its tilt keeps accurate: from the first one left, over REACH
     nats of delta."""
     goal, limits = rtol or RTOL, _Limits.of(rtol, n_threads, False)
-    made = prepare_at(parts, float(eps[-1]), goal, n_threads)[0]
+    made, *_ = prepare_at(parts, float(eps[-1]), goal, n_threads)
     rows, todo = np.full((eps.size, 3 + len(TERMS)), np.nan), list(range(eps.size))
     tighter = 0.7
     while todo:
         first = float(eps[todo[0]])
-        start = at_eps(made, first)[0]
-        group = [i for i in todo if at_eps(made, float(eps[i]))[0] > start - REACH]
+        start = at_eps(made, first).log_delta
+        group = [i for i in todo if at_eps(made, float(eps[i])).log_delta > start - REACH]
         last = float(eps[group[-1]])
         log_delta, t, _ = at_eps(made, last)
         try:
@@ -310,7 +319,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         last = dx
         if high - low <= goal * max(mid, 1e-300) or high == math.inf:
             break
-        if terms[2] > t * delta * min(0.4 * (high - low), goal * mid if rtol else math.inf):  # as in `point`
+        if terms.rounding > t * delta * min(0.4 * (high - low), goal * mid if rtol else math.inf):  # as in `point`
             if not limits.evolving:
                 break
             limits = limits._replace(evolving=False)
@@ -352,8 +361,10 @@ def prepare_root(parts, delta: float, goal: float, n_threads: int = 1):
     cap = 2 * ROOM
     while 2 * cap < made.far:
         found = _cut(parts, cap, lambda made, rest: at_delta(made, math.log(rest)), goal, n_threads, delta)
-        if found and found[1] + ROOM <= cap:
-            return found
+        if found:
+            _, eps, _ = found
+            if eps + ROOM <= cap:
+                return found
         cap *= 2
     return made, guess, t
 
@@ -383,14 +394,22 @@ def _of_delta(goal: float, eps: float, t: float) -> float:
     return min(0.3, max(1e-9, goal * max(eps, 1e-9) * t))
 
 
-def at_eps(made: Plan, eps: float):
-    """(log delta, saddle point, log delta) at eps, losses above the cap included. Estimates."""
+class Place(NamedTuple):
+    """A point of the curve: the eps or log delta that was not given, the saddle point, log delta. Estimates."""
+
+    found: float
+    t: float
+    log_delta: float
+
+
+def at_eps(made: Plan, eps: float) -> Place:
+    """The place at eps, losses above the cap included."""
     log_delta = max(float(np.interp(eps, made.eps, made.log_delta)), log(made.beyond))
     if made.beyond:  # no steeper than where the other losses make as much of delta
         eps = min(eps, float(np.interp(-log_delta, -made.log_delta, made.eps)))
     t = math.exp(float(np.interp(eps, made.eps, np.log(made.t))))
     log_delta = min(math.log(0.5), max(LOG_MIN, log_delta))
-    return log_delta, t, log_delta
+    return Place(log_delta, t, log_delta)
 
 
 def out_of_reach(made: Plan, eps: float) -> bool:
@@ -398,12 +417,12 @@ def out_of_reach(made: Plan, eps: float) -> bool:
     return max(float(np.interp(eps, made.eps, made.log_delta)), log(made.beyond)) < 1.1 * LOG_MIN
 
 
-def at_delta(made: Plan, log_delta: float):
-    """(eps, saddle point, log delta) where delta is e^log_delta. Estimates."""
+def at_delta(made: Plan, log_delta: float) -> Place:
+    """The place where delta is e^log_delta."""
     falls = -made.log_delta
     eps = float(np.interp(-log_delta, falls, made.eps))
     t = math.exp(float(np.interp(-log_delta, falls, np.log(made.t))))
-    return eps, t, log_delta
+    return Place(eps, t, log_delta)
 
 
 def invert(curve: _Curve, delta: float, lo: float, hi: float, wall: float, endless: bool = False):

@@ -86,8 +86,8 @@ def _matched(made: Plan, eps_error: float, log_delta: float) -> Laws:
     return Laws(
         upper,
         upper if short < math.inf else Grid(h, Steps.of(low), shift, radius * (1 + 1e-9), eta, lost),
-        -math.expm1(none[0]) * UP + (eta + lost) * (1 + 1e-9),
-        -math.expm1(none[1]) * DOWN - eta * (1 + 1e-9),
+        -math.expm1(none.lower) * UP + (eta + lost) * (1 + 1e-9),
+        -math.expm1(none.upper) * DOWN - eta * (1 + 1e-9),
         short=min(short * (1 + 1e-9) + 4 * ULP * made.k, 1.0) if short < math.inf else 0.0,
     )
 
@@ -112,12 +112,12 @@ def _cells(loss, h: float, first: int, last: int):
     # [theory: grid.bracketed-mean]
     low = np.where(y_lo > 0, -y * np.log1p(-np.clip(u_lo / y, 0.0, -math.expm1(-h))), 0.0)
     high = np.minimum(u_up * (h / -math.expm1(-h)), h * y_up)
-    mass = float(y_up.sum()), float(y_lo.sum())
-    ends = (float(low.sum()) - 0.5 * h * mass[0]) / mass[1], (float(high.sum()) - 0.5 * h * mass[1]) / mass[1]
-    mu = 0.5 * (ends[0] + ends[1])
+    most, least = float(y_up.sum()), float(y_lo.sum())
+    left, right = (float(low.sum()) - 0.5 * h * most) / least, (float(high.sum()) - 0.5 * h * least) / least
+    mu = 0.5 * (left + right)
     rounding = (ULP * (y_up.size + 8)) * h
     outside = (tails.y_below[0] + tails.y_above[-1]) * (1 + 1e-9) + 2 * tails.absolute
-    return y_up, y_lo, mu, 0.5 * (ends[1] - ends[0]) * (1 + 1e-9) + rounding + 2 * edge, edge, float(outside)
+    return y_up, y_lo, mu, 0.5 * (right - left) * (1 + 1e-9) + rounding + 2 * edge, edge, float(outside)
 
 
 def _gaussian_cells(loss, h: float, first: int, last: int):

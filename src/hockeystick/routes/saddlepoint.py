@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _core, scratch
 from ..answers import Point, Root, Saddle
-from ..arguments import numbers, one_of, respelled
+from ..arguments import numbers, one_of, respelled, shaped
 from ..bound import AccuracyError, DomainError
 from ..what.mechanism import as_run
 from ..what.pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losses
@@ -196,10 +196,7 @@ def saddlepoint_delta(
         )
 
     found = [_checked(larger(e), e) for e in numbers("eps", eps, "a finite number", -math.inf, math.inf)]
-    if np.ndim(eps) == 0:
-        return SaddlepointEstimate(*found[0])
-    columns = (np.array(column).reshape(np.shape(eps)) for column in zip(*found, strict=True))
-    return SaddlepointEstimate(*columns)
+    return SaddlepointEstimate(*(shaped(column, eps) for column in zip(*found, strict=True)))
 
 
 def _checked(found, eps: float):

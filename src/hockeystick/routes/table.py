@@ -242,18 +242,19 @@ def _deep(question, what: str, add: int, at: float) -> bool:
         return False
     if what == "root":
         return math.log(at) < LOG_DEEP
-    key, kept = (question.adjacency, add, at), question.run._cache.get("deep")
-    if kept is None or kept[0] != key:
+    key = question.adjacency, add, at
+    asked, found = question.run._cache.get("deep", (None, False))
+    if asked != key:
         found = at > 0 and bounds.far_below(question, add, at, LOG_DEEP) is not None
-        kept = question.run._cache["deep"] = key, found
-    return kept[1]
+        question.run._cache["deep"] = key, found
+    return found
 
 
 def _next_to_the_top(question, add: int, eps: float) -> bool:
     """Whether eps is so near the largest loss that a grid leaves nothing of what another route knows."""
     if not (question.auto and question.known and question.rtol is None):
         return False
-    top = ends(question.losses(add))[1]
+    top = ends(question.losses(add)).upper
     return top < math.inf and eps > 0 and abs(top - eps) <= TOP * top
 
 
@@ -316,7 +317,7 @@ def _moments_point(question, add: int, eps: float):
     paired = paired_steps(question.run, question.adjacency, bool(add))
     if paired is None:
         return None
-    floor = log_floor(eps)[0] if eps < 0 else -math.inf
+    floor = log_floor(eps).lower if eps < 0 else -math.inf
     upper = bounds.log_delta_upper(paired, add, eps)
     return Point(min(floor, upper), upper, upper, (1.0,), "moments")
 

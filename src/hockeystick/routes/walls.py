@@ -44,4 +44,4 @@ def seen(least: float, most: float, delta: float) -> tuple[float, float]:
 
 def wall_upper(parts, least: float) -> float:
     """An upper bound of the root where delta - D >= `least`: all finite sums of losses, or infinite."""
-    return ends(parts)[1] if least >= 0 else math.inf
+    return ends(parts).upper if least >= 0 else math.inf

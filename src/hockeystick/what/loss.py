@@ -27,7 +27,7 @@ import numpy as np
 
 from .. import _core
 from .._core import LAPLACE
-from ..outward import DOWN, U
+from ..outward import DOWN, Ends, U
 
 COARSE_NODES = 512
 """Nodes are for planning: a law is cut into this many cells, and more atoms than this are merged."""
@@ -455,20 +455,18 @@ def two_points(atoms: Atoms) -> Lattice | None:
 # Runs
 
 
-def ends(parts) -> tuple[float, float]:
+def ends(parts) -> Ends:
     """No finite sum of losses of a run [(loss, count), ...] lies outside: errors of the ends, a product and a sum for
     each."""
     low = math.fsum(k * (loss.lo - loss.ends_error) for loss, k in parts)
     high = math.fsum(k * (loss.hi + loss.ends_error) for loss, k in parts)
-    room = [
-        4 * U * math.fsum(k * abs(end) for end, k in side)
-        for side in zip(*(((p.lo, k), (p.hi, k)) for p, k in parts), strict=True)
-    ]
-    return (low - room[0] if low > -math.inf else low), (high + room[1] if high < math.inf else high)
+    below = 4 * U * math.fsum(k * abs(loss.lo) for loss, k in parts)
+    above = 4 * U * math.fsum(k * abs(loss.hi) for loss, k in parts)
+    return Ends(low - below if low > -math.inf else low, high + above if high < math.inf else high)
 
 
-def log_finite(parts, minus: bool = False, cut=()) -> tuple[float, float]:
-    """Bounds of log Pr[no loss of a run is infinite], lower first: under num, or under den with `minus`; the upper one
+def log_finite(parts, minus: bool = False, cut=()) -> Ends:
+    """Bounds of log Pr[no loss of a run is infinite]: under num, or under den with `minus`; the upper one
     also for outcomes of num that are cut, at least cut[i] of each step i. Each log1p is within 2u of its value, the
     products and the sum 2u more."""
     low = high = 0.0
@@ -479,7 +477,7 @@ def log_finite(parts, minus: bool = False, cut=()) -> tuple[float, float]:
             low += k * math.log1p(-min(mass * (1 + off), 1 - U))
             high += k * math.log1p(-max(mass * (1 - off) + more * DOWN, 0.0))
     slack = U * (8 + len(parts))
-    return low * (1 + slack), high * (1 - slack)
+    return Ends(low * (1 + slack), high * (1 - slack))
 
 
 # Nodes and windows from tails

@@ -132,7 +132,7 @@ BETWEEN: dict[type[Mechanism], str] = {
 Parts = list[tuple[Mechanism, int]]
 
 
-class Ends(NamedTuple):
+class Enclosure(NamedTuple):
     """Runs below and above one that holds steps known between two pairs; and one whose curve of add_remove lies
     below."""
 
@@ -141,13 +141,13 @@ class Ends(NamedTuple):
     attained: Run | None = None
 
 
-def enclosed(run: Run) -> Ends | None:
+def enclosed(run: Run) -> Enclosure | None:
     """What encloses a run that has steps known between two pairs; None where it has none."""
     return _enclosed(run) if any(type(step) in BETWEEN for step, _ in run.parts) else None
 
 
 @functools.lru_cache(8)
-def _enclosed(run: Run) -> Ends:
+def _enclosed(run: Run) -> Enclosure:
     """Kept, for these runs keep the laws of their steps [theory: range.interleaving, range.several,
     allocation.blocks, allocation.seen, pair.with-replacement]."""
     below: list[Parts] = [[], []]
@@ -169,7 +169,7 @@ def _enclosed(run: Run) -> Ends:
     low_runs, high_runs = (tuple(dict.fromkeys(compose(*parts) for parts in side)) for side in (below, above))
     drawn = [(step, k) for step, k in run.parts if isinstance(step, WithReplacement)]
     attained = compose(*((step.attained(), k) for step, k in drawn)) if len(drawn) == len(run.parts) else None
-    return Ends(low_runs, high_runs, attained)
+    return Enclosure(low_runs, high_runs, attained)
 
 
 class Polygon(NamedTuple):
