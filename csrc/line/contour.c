@@ -46,20 +46,11 @@ static hs_nodes nodes_of(const hs_contour *C, const hs_sums *S)
 void hs_line_freeze(hs_contour *C, hs_sums *S)
 {
     hs_nodes F = nodes_of(C, S);
-    int64_t n;
+    F.fit = C->run.n_fits ? S->fit : NULL;
     hs_nodes_freeze(&F);
     C->round = F.rounding;
     C->inner = F.inner;
-    C->fit = 0;
-    if (!C->run.n_fits) return;
-    /* What quadrature and fit do to a node, F.a, is shared out as they share its logarithm. */
-    for (C->inner = n = 0; n <= C->N; n++) {
-        double share = S->fit[n] > 0 ? S->fit[n] / S->node[n] : 0;
-        C->inner += F.a[n] * (1 - share);
-        C->fit += F.a[n] * share;
-    }
-    C->inner *= 1 + HS_SUMS;
-    C->fit *= 1 + HS_SUMS;
+    C->fit = F.fitted;
 }
 
 /* The aliases at eps on the side of the tilt s, whose K is entry i of the sums. */

@@ -191,6 +191,7 @@ static void smoothed_freeze(hs_prawitz *S)
 {
     hs_nodes F = smoothed_nodes(S);
     int64_t n;
+    F.fit = S->run.n_fits ? S->fit : NULL;
     hs_nodes_freeze(&F);
     for (n = 0; n <= S->N; n++) {
         double lam = weight((double)n * S->dy / S->limit);
@@ -198,10 +199,8 @@ static void smoothed_freeze(hs_prawitz *S)
         S->im[n] *= lam;
     }
     S->round_sum = F.rounding;
-    for (S->fit_sum = 0, n = 1; S->run.n_fits && n <= S->N; n++)
-        S->fit_sum += S->fit[n] > 0 ? F.a[n] * (S->fit[n] / S->node[n]) : 0;
-    S->inner_sum = F.inner - S->fit_sum * (1 - HS_SUMS);
-    S->fit_sum *= 1 + HS_SUMS;
+    S->inner_sum = F.inner;
+    S->fit_sum = F.fitted;
 }
 
 /* The aliases at eps on the side of the tilt s, whose K is entry i of those of the plan. */

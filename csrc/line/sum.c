@@ -35,6 +35,20 @@ HS_CLONES static void turn_nodes(hs_nodes *F)
         }
 }
 
+/* What quadrature and rules do to the nodes, F->a, as sums of each. */
+static void share_out(hs_nodes *F)
+{
+    double inner = 0, fitted = 0;
+    int64_t n;
+    for (n = 0; n <= F->N; n++) {
+        double share = F->fit[n] > 0 ? F->fit[n] / F->node[n] : 0;
+        inner += F->a[n] * (1 - share);
+        fitted += F->a[n] * share;
+    }
+    F->inner = inner * (1 + HS_SUMS);
+    F->fitted = fitted * (1 + HS_SUMS);
+}
+
 /* log f becomes f_n, with |eps| taken reach larger in the error sums, so that every eps' within reach shares them. */
 HS_CLONES void hs_nodes_freeze(hs_nodes *F)
 {
@@ -70,6 +84,8 @@ HS_CLONES void hs_nodes_freeze(hs_nodes *F)
     }
     F->rounding = round * (1 + HS_SUMS);
     F->inner = inner * (1 + HS_SUMS);
+    F->fitted = 0;
+    if (F->fit) share_out(F);
 }
 
 HS_CLONES void hs_nodes_sum(const hs_nodes *F, double eps, double *value, double *slope)

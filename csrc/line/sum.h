@@ -11,9 +11,11 @@ typedef struct {
     double eps, reach;
     int64_t N;
     double *re, *im;            /* log f at the nodes; once frozen, f_n of sum.c */
-    const double *round, *node; /* bounds of the errors of log f: rounding, quadrature */
+    const double *round, *node; /* bounds of the errors of log f: rounding; quadrature and rules */
+    const double *fit;          /* the part of rules in node, or NULL where there are none */
     double *a, *b;              /* scratch, N + 1 doubles each */
-    double rounding, inner;     /* once frozen: bounds of the sums of the errors of f_n */
+    double rounding;            /* once frozen: bounds of the sums of the errors of f_n */
+    double inner, fitted;       /* quadrature's and the rules', who share an error of f_n as they do that of log f_n */
 } hs_nodes;
 
 void hs_nodes_freeze(hs_nodes *F);
