@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from .. import _core, scratch
-from ..answers import ZERO, Point, Root, log_rows
+from ..answers import ZERO, Crossing, Point, Root, Scaled, log_rows
 from ..arguments import log_upper
 from ..compression import Ruled
 from ..outward import UP, U, log_floor, log_slack, log_sum
@@ -74,8 +76,18 @@ SMALL_SHARE = 8
 HOPELESS = (_core.NO_SADDLE, _core.TOO_WIDE, _core.NO_BRACKET)
 """Statuses of a line of plain steps that no other goal helps: no saddle, or more lost to rounding than there is."""
 
-POINT, ROOT = (_core.contour_delta, _core.hyperbola_delta), (_core.contour_eps, _core.hyperbola_eps)
-"""A point, and a root, by the line and by the hyperbola."""
+
+class Kernels(NamedTuple):
+    """What asks for a point, or for a root: a line, a hyperbola, a line at a fixed place; and how it is named."""
+
+    line: Callable
+    hyperbola: Callable
+    placed: Callable
+    named: Callable
+
+
+POINT = Kernels(_core.contour_delta, _core.hyperbola_delta, placed.point, Scaled.point)
+ROOT = Kernels(_core.contour_eps, _core.hyperbola_eps, placed.root, Crossing.root)
 
 LONG_RUN = ((5.0, math.inf), (12.0, 1e6), (math.inf, 1e4))
 """(sensitivity/sigma, compositions) up to which long lines of few steps are tried: beyond, inner grids hardly ever
@@ -137,40 +149,28 @@ def larger_root(steps: GaussianSteps, delta: float, wall: float, n_threads: int)
     return answer.root("contour") if answer.status == _core.OK else None
 
 
-def ruled_point(question, add: int, eps: float) -> Point | None:
-    """A certified point of many steps by the first of their rules that is as good as all the steps, or None."""
-    answer = _ruled_answer(_core.contour_delta, question, add, eps)
-    return answer and answer.point("compressed")
+def ruled(ask: Kernels, question, add: int, at: float):
+    """A certified point at eps, or root at log delta, of many steps by the first of their rules that is as good as all
+    the steps, or None."""
+    answer = _ruled_answer(ask, question, add, at)
+    return answer and ask.named(answer, "compressed")
 
 
-def ruled_root(question, add: int, log_delta: float) -> Root | None:
-    """A certified root by the same."""
-    answer = _ruled_answer(_core.contour_eps, question, add, log_delta)
-    return answer and answer.root("compressed")
-
-
-def placed_root(question, add: int, log_delta: float) -> Root | None:
-    """A certified root of many steps as they are, by the line of its part of delta, or None."""
+def at_fixed_place(ask: Kernels, question, add: int, at: float):
+    """The same of many steps as they are, by the line of its part of delta."""
     goal = placed.Goal(question.goal, margin(question.goal))
-    answer = placed.root(question.run, question.steps, add, log_delta, goal, question.n_threads)
-    return answer and answer.root("contour")
+    answer = ask.placed(question.run, question.steps, add, at, goal, question.n_threads)
+    return answer and ask.named(answer, "contour")
 
 
-def placed_point(question, add: int, eps: float) -> Point | None:
-    """A certified point by the same."""
-    goal = placed.Goal(question.goal, margin(question.goal))
-    answer = placed.point(question.run, question.steps, add, eps, goal, question.n_threads)
-    return answer and answer.point("contour")
-
-
-def _ruled_answer(line, question, add: int, at: float):
+def _ruled_answer(ask: Kernels, question, add: int, at: float):
     """The answer of a rule where it is narrow; of many steps also one that meets the goal, or a looser goal, or misses
     the goal for other reasons than the rule's own error."""
     goal, very_many = question.goal, question.very_many
     goals = (goal, *(x for x in LOOSER if x > goal)) if very_many else (goal,)
     for rtol in goals:
         for ruled in question.rules:
-            answer = _by_rule(line, question, ruled, add, at, rtol)
+            answer = _by_rule(ask, question, ruled, add, at, rtol)
             if answer.status not in (_core.OK, _core.LOOSE):
                 continue
             fine = very_many and SMALL_SHARE * answer.relative()[-1] < answer.width
@@ -183,14 +183,13 @@ def _ruled_answer(line, question, add: int, at: float):
     return None
 
 
-def _by_rule(line, question, ruled: Ruled, add: int, at: float, rtol: float):
+def _by_rule(ask: Kernels, question, ruled: Ruled, add: int, at: float, rtol: float):
     n_threads, goal = question.n_threads, placed.Goal(rtol, margin(rtol))
-    ask = placed.root if line is _core.contour_eps else placed.point
-    answer = ask(question.run, ruled.steps, add, at, goal, n_threads, **ruled.options)
+    answer = ask.placed(question.run, ruled.steps, add, at, goal, n_threads, **ruled.options)
     if answer:
         return answer
     work = scratch.borrow(_core.contour_work(ruled.steps.shift.size, n_threads))
-    answer = line(*ruled.steps, add, at, *goal, n_threads, work, **ruled.options)
+    answer = ask.line(*ruled.steps, add, at, *goal, n_threads, work, **ruled.options)
     scratch.give_back(work)
     return answer
 
@@ -206,7 +205,7 @@ def shape(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_thre
 
         return answer
 
-    ask = noted("line", POINT[0]), noted("hyperbola", POINT[1])
+    ask = POINT._replace(line=noted("line", POINT.line), hyperbola=noted("hyperbola", POINT.hyperbola))
     answer = _answer(ask, steps, add, eps, rtol, n_threads)
     return next(((name, own.nodes) for name, own in made if own is answer), None)
 
@@ -243,28 +242,19 @@ def pair_root(
     return less and found._replace(upper=max(found.upper, less.upper))
 
 
-def long_point(question, add: int, eps: float) -> Point | None:
-    """The same by lines alone that are longer than those `auto` asks first."""
-    answer = _long_answer(_core.contour_delta, question, add, eps)
-    return answer and answer.point("contour")
-
-
-def long_root(question, add: int, log_delta: float) -> Root | None:
-    """A certified root by such lines."""
-    answer = _long_answer(_core.contour_eps, question, add, log_delta)
-    return answer and answer.root("contour")
-
-
-def _long_answer(line, question, add: int, at: float):
+def long(ask: Kernels, question, add: int, at: float):
+    """A certified point or root, or None, by lines alone that are longer than those `auto` asks first."""
     steps = question.steps
-    if not _long(steps):
+    if question.nodes == MOST_NODES or not _long(steps):
         return None
     work = scratch.borrow(_core.contour_work(steps.shift.size, question.n_threads))
     try:
         goals = _goals(question.goal, steps.shift.size <= HYPERBOLA_STEPS)
-        return _narrowest(_long_lines(line, (*steps, add, at), goals, question.n_threads, work, [], MOST_NODES))
+        lines = _long_lines(ask.line, (*steps, add, at), goals, question.n_threads, work, [], MOST_NODES)
     finally:
         scratch.give_back(work)
+    answer = _narrowest(lines)
+    return answer and ask.named(answer, "contour")
 
 
 def _narrowest(found):
@@ -300,7 +290,7 @@ def _answer(
 ):
     """The first contour to reach rtol: hyperbola and short line in the likely order, long lines; else the narrowest or
     None. Rows of pairs are turned to the direction."""
-    line, hyperbola = ask
+    line, hyperbola, *_ = ask
     branches, pairs = (paired.branches, {"pairs": paired.pairs}) if paired else (steps, {})
     few = branches.shift.size <= HYPERBOLA_STEPS and (not paired or _curved(branches))
     size = _core.contour_work(steps.shift.size, n_threads)

@@ -47,7 +47,7 @@ class Route(NamedTuple):
 
 def _contour_point(question, add: int, eps: float):
     if not question.gaussian:
-        if not question.few and (found := contour.ruled_point(question, 0, eps)):
+        if not question.few and (found := contour.ruled(contour.POINT, question, 0, eps)):
             return found
         paired = paired_steps(question.run, question.adjacency, bool(add))
         if paired is None:
@@ -59,7 +59,8 @@ def _contour_point(question, add: int, eps: float):
         return contour.single_point(*_only_step(question.steps), add, eps)
     found = None
     if not question.few:
-        found = contour.ruled_point(question, add, eps) or contour.placed_point(question, add, eps)
+        asked = contour.POINT, question, add, eps
+        found = contour.ruled(*asked) or contour.at_fixed_place(*asked)
     return found or contour.point(question.steps, add, eps, question.goal, question.n_threads, question.nodes)
 
 
@@ -79,7 +80,8 @@ def _contour_root(question, add: int, delta: float):
         log_delta = math.log(delta)
         found = None
         if not question.few:
-            found = contour.ruled_root(question, add, log_delta) or contour.placed_root(question, add, log_delta)
+            asked = contour.ROOT, question, add, log_delta
+            found = contour.ruled(*asked) or contour.at_fixed_place(*asked)
         found = found or contour.root(question.steps, add, log_delta, question.goal, question.n_threads, question.nodes)
     if found is None:
         if not question.few and (zero := _ruled_zero(question, add, delta)):
@@ -100,25 +102,25 @@ def _ruled_root(question, delta: float) -> Root | None:
     """A root by a rule for two-sided pairs, whose directions have one curve; None where none is good enough."""
     if delta > NEAR_ONE and (zero := _ruled_zero(question, 0, delta)):
         return zero
-    return contour.ruled_root(question, 0, math.log(delta)) or _ruled_zero(question, 0, delta)
+    return contour.ruled(contour.ROOT, question, 0, math.log(delta)) or _ruled_zero(question, 0, delta)
 
 
 def _ruled_zero(question, add: int, delta: float) -> Root | None:
     """The root 0 where a rule proves that delta(0) <= delta; else None."""
-    zero = contour.ruled_point(question, add, 0.0)
+    zero = contour.ruled(contour.POINT, question, add, 0.0)
     return Root(0.0, 0.0, 0.0, zero.terms, zero.route) if zero and zero.at_most(delta) else None
 
 
 def _long_point(question, add: int, eps: float):
     if question.gaussian:
-        return contour.long_point(question, add, eps) if question.nodes < contour.MOST_NODES else None
+        return contour.long(contour.POINT, question, add, eps)
     paired = _lines_left(question, add)
     return paired and contour.pair_point(paired, add, eps, contour.LOOSER[0], question.n_threads)
 
 
 def _long_root(question, add: int, delta: float):
     if question.gaussian:
-        return contour.long_root(question, add, math.log(delta)) if question.nodes < contour.MOST_NODES else None
+        return contour.long(contour.ROOT, question, add, math.log(delta))
     paired = _lines_left(question, add)
     found = paired and contour.pair_root(paired, add, delta, contour.LOOSER[0], question.n_threads)
     return found and _clipped(found)
