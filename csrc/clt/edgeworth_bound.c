@@ -212,13 +212,12 @@ int hs_edgeworth_bounded(int kind, double m, double q, int which, const hs_rule 
  * exact. */
 static int open_modulus(const hs_rule *rule, double *work, hs_opened *O, double *sd)
 {
-    double m = O->m, q = O->q, a = O->a, o[3];
+    double m = O->m, q = O->q, a = O->a;
     hs_moments mo;
     int st, strip;
     if (O->kind == HS_LAW_NORMAL) {
-        double h;
-        hs_cgf_estimate(m, q, a, o);
-        h = hs_grid_choose_h(m, q, a, 4 / sqrt(o[2]), 36, 0.15 / fmax(m, 1), &strip);
+        double var = hs_cgf_estimate(m, q, a).K2;
+        double h = hs_grid_choose_h(m, q, a, 4 / sqrt(var), 36, 0.15 / fmax(m, 1), &strip);
         h = fmax(h, ldexp(1, (int)ceil(log2((m + 22) / (HS_INNER_MAX - 24)))));
         st = hs_grid_build(&O->G, m, q, h, -10.5, m + 10.5, work);
     } else st = hs_laplace_step_grid(&O->G, m, q, rule, work);

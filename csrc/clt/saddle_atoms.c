@@ -15,25 +15,26 @@
  */
 #include "clt/saddlepoint.h"
 
-void hs_atoms_cgf(const hs_atoms *A, int i, double t, double *out)
+hs_cgf hs_atoms_cgf(const hs_atoms *A, int i, double t)
 {
     const double *l = A->loss + A->first[i], *n = A->num + A->first[i];
     int64_t j, count = A->first[i + 1] - A->first[i];
     double top = 0, s0 = 0, s1 = 0;
     double s2 = 0, scale;
+    hs_cgf out;
     for (j = 0; j < count; j++) top = fmax(top, t * l[j]);
     if (top < 30) top = 0;
-    scale = exp(-top);
     for (j = 0; j < count; j++) {
         double e = n[j] * hs_exp(t * l[j] - top);
         s0 += top > 0 ? e : n[j] * expm1(t * l[j]);
         s1 += e * l[j];
         s2 += e * l[j] * l[j];
     }
-    out[0] = top > 0 ? top + log(s0) : log1p(s0 - A->inf[i]);
+    out.K = top > 0 ? top + log(s0) : log1p(s0 - A->inf[i]);
     scale = top > 0 ? s0 : 1 + s0 - A->inf[i];
-    out[1] = s1 / scale;
-    out[2] = s2 / scale - out[1] * out[1];
+    out.K1 = s1 / scale;
+    out.K2 = s2 / scale - out.K1 * out.K1;
+    return out;
 }
 
 typedef struct {
@@ -75,7 +76,7 @@ int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T)
     atom_sums S;
     hs_cgf g;
     if (count < 1 || !(rel < 1e-6)) return HS_BAD_ARGUMENT;
-    hs_atoms_cgf(A, i, t, &g.K);
+    g = hs_atoms_cgf(A, i, t);
     K = g.K;
     sum_atoms(A, i, t, K, g.K1, &S);
     M = exp(K);

@@ -322,8 +322,8 @@ int hs_steps_open(hs_steps *S, const hs_run *run, const hs_lent *lent)
     return HS_OK;
 }
 
-/* K, K', K'' of one step to about 1e-6, at exponent a. A run of one step keeps its coarse grid for the next tilts. */
-static int step_cgf(hs_steps *S, int i, double a, double *out)
+/* K in a of one step to about 1e-6, infinite beyond use. A run of one step keeps its coarse grid for the next tilts. */
+static hs_cgf step_cgf(hs_steps *S, int i, double a)
 {
     double m = S->m[i], q = S->q[i];
     if (S->b == 1 && q < 1) {
@@ -335,13 +335,9 @@ static int step_cgf(hs_steps *S, int i, double a, double *out)
                 hs_coarse_build(G, m, q, fmin(a, 0), fmax(a, 0), HS_COARSE_ONE, work))
                 G->a_hi = -1;
         }
-        if (G->a_lo <= a && a <= G->a_hi) {
-            hs_coarse_cgf(G, a, out);
-            return HS_OK;
-        }
+        if (G->a_lo <= a && a <= G->a_hi) return hs_coarse_cgf(G, a);
     }
-    hs_cgf_estimate(m, q, a, out);
-    return out[0] < HUGE_VAL ? HS_OK : HS_TOO_MANY_NODES;
+    return hs_cgf_estimate(m, q, a);
 }
 
 /* K, K', K'' at tilt t to about 1e-6, over every stride-th step: for Newton steps only. Infinite where a sum cannot
@@ -349,15 +345,14 @@ static int step_cgf(hs_steps *S, int i, double a, double *out)
 hs_cgf hs_steps_cgf(hs_steps *S, double t, int stride)
 {
     hs_cgf out = {0, 0, 0}, none = {HUGE_VAL, HUGE_VAL, HUGE_VAL};
-    double a = S->add ? -t : 1 + t, o[3], f = stride > 1 ? S->scale : 1;
+    double a = S->add ? -t : 1 + t, f = stride > 1 ? S->scale : 1;
     int i;
     for (i = 0; i < S->b; i += stride) {
+        hs_cgf one;
         if (hs_stopped(S->poll, 1e3)) return none;
-        if (S->atoms) hs_atoms_cgf(S->atoms, i, t, o);
-        else if (step_cgf(S, i, a, o)) return none;
-        out.K += S->k[i] * o[0];
-        out.K1 += S->k[i] * o[1];
-        out.K2 += S->k[i] * o[2];
+        one = S->atoms ? hs_atoms_cgf(S->atoms, i, t) : step_cgf(S, i, a);
+        if (!S->atoms && !(one.K < HUGE_VAL)) return none;
+        hs_cgf_add(&out, S->k[i], one);
     }
     out.K *= f;
     out.K1 *= S->add ? -f : f;

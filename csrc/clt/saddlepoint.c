@@ -88,7 +88,7 @@ static double polish(const hs_tilted *T, double eps, double *moved)
         double G, F2, step;
         hs_tilted_move(T, t, &at);
         G = at.d[1] - eps - 1 / t - 1 / (1 + t);
-        F2 = at.d[2] + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
+        F2 = hs_saddle_bend(at.d[2], t);
         step = F2 > 0 ? -G / F2 : 0;
         step = fmax(-0.5 * t, fmin(0.5 * t, step));
         t = fmax(fmax(T->t - reach, 0.3 * T->t), fmin(T->t + reach, t + step));

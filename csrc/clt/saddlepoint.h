@@ -45,7 +45,7 @@ int hs_steps_tilted(hs_steps *S, double t, hs_tilted *T);
 int hs_step_tilted(hs_grid *G, double a, hs_tilted *T); /* one step on a grid of any mesh */
 int hs_atoms_tilted(const hs_atoms *A, int i, double t, hs_tilted *T);
 void hs_tilted_cumulants(hs_tilted *T, double mean, const double *s); /* d[1..6], from the sums of p x^j, j < 7 */
-void hs_atoms_cgf(const hs_atoms *A, int i, double t, double *out);
+hs_cgf hs_atoms_cgf(const hs_atoms *A, int i, double t);
 void hs_tilted_move(const hs_tilted *T, double t, hs_tilted *to);
 double hs_log_chebyshev_lower(double t, double d, double var);
 void hs_ends_at(const hs_tilted *T, double eps, hs_ends *E); /* of log delta, from the totals at one tilt */

@@ -37,6 +37,7 @@
  * enough in all tests; too little gives 3 or 5. */
 #include "curve/hyperbola.h"
 #include "line/root.h"
+#include "line/saddle.h"
 
 /* M of step i at node n on the inner paths of its cell: e^{o[4]} (o[0] + i o[1]), within e^{o[4]} o[2] of rounding and
  * e^{o[4]} o[3] of the inner mesh. */
@@ -277,11 +278,10 @@ static int job_init(hs_job *J, const hs_run *run, double *work, int64_t n_work)
 /* contour, bounds, nodes for the present s; log_delta = rough size of the answer, log_tol its relative width */
 static int certify(hs_job *J, double log_delta, double log_tol)
 {
-    double floor_, norm, F[5], cancel;
+    double floor_, norm, cancel;
     int st;
     if ((st = hs_hyp_place(J))) return st;
-    hs_hyp_tilt(J, J->t, F);
-    cancel = F[0] - (J->add ? -1 : 1) * J->s * J->t - log(J->t) - log1p(J->t) - log_delta;
+    cancel = hs_hyp_tilt(J, J->t).K - (J->add ? -1 : 1) * J->s * J->t - log(J->t) - log1p(J->t) - log_delta;
     J->t_inner = -log_tol + log(J->ktot) + HS_HYP_MARGIN + fmax(0, cancel);
     hs_hyp_plan(J);
     floor_ = log_delta - log_factor(J, J->s) + log_tol - 3;
@@ -301,15 +301,17 @@ int hs_hyperbola_delta(const hs_run *run, double eps, double log_tol, double *wo
 {
     hs_job J_, *J = &J_;
     hs_value v;
-    double F[5], log_est;
+    hs_cgf at;
+    double log_est;
     hs_arena mem;
     int round, st = job_init(J, run, work, n_work);
     if (st) return st;
     J->s = run->add ? -eps : eps;
     if (!(J->s > J->wall && fabs(eps) < 1e6 && log_tol < -0.5 && log_tol > -60)) return HS_BAD_ARGUMENT;
     if ((st = hs_hyp_saddle(J, 1, 0))) return st;
-    hs_hyp_tilt(J, J->t, F);
-    log_est = F[0] - (run->add ? -1 : 1) * J->s * J->t - log(J->t) - log1p(J->t) - 0.5 * log(2 * HS_PI * F[4]);
+    at = hs_hyp_tilt(J, J->t);
+    log_est = at.K - (run->add ? -1 : 1) * J->s * J->t - log(J->t) - log1p(J->t);
+    log_est -= 0.5 * log(2 * HS_PI * hs_saddle_bend(at.K2, J->t));
     mem = J->mem;
     for (round = 0; round < 2; round++) {
         J->mem = mem;
@@ -361,13 +363,9 @@ int hs_hyperbola_eps(const hs_run *run, double log_delta, double log_tol, double
     for (round = 0; round < 4; round++) {
         J->mem = mem;
         if ((st = hs_hyp_saddle(J, round > 0, log_delta))) return st;
-        if (round == 0 && !run->add) {
-            double K[3];
-            hs_hyp_real_cgf(J, 1 + J->t, K);
-            if (K[0] < 0.15 * J->s * J->t) {
-                J->s = one_jump(J, log_delta);
-                if ((st = hs_hyp_saddle(J, 1, log_delta))) return st;
-            }
+        if (round == 0 && !run->add && hs_hyp_tilt(J, J->t).K < 0.15 * J->s * J->t) {
+            J->s = one_jump(J, log_delta);
+            if ((st = hs_hyp_saddle(J, 1, log_delta))) return st;
         }
         if (!(J->s > J->wall)) return HS_NO_SADDLE;
         if ((st = certify(J, log_delta, log_tol))) return st;

@@ -2,7 +2,7 @@
 #ifndef HS_HYPERBOLA_H
 #define HS_HYPERBOLA_H
 
-#include "hs.h"
+#include "law/transform.h"
 #include "tuning.h"
 
 enum {
@@ -95,8 +95,7 @@ typedef struct {
     hs_arc lo, up, mid;
 } hs_job;
 
-void hs_hyp_real_cgf(const hs_job *J, double a, double *K);
-void hs_hyp_tilt(const hs_job *J, double t, double *F);
+hs_cgf hs_hyp_tilt(const hs_job *J, double t);
 int hs_hyp_saddle(hs_job *J, int have_s, double log_delta);
 int hs_hyp_place(hs_job *J);
 int hs_hyp_plan(hs_job *J);

@@ -30,41 +30,27 @@
 
 #define PI 3.141592653589793
 
-/* K, K', K'' on the real axis; any accuracy will do */
-void hs_hyp_real_cgf(const hs_job *J, double a, double *K)
+/* K in a on the real axis; any accuracy will do. */
+static hs_cgf real_cgf(const hs_job *J, double a)
 {
-    int i, d;
-    K[0] = K[1] = K[2] = 0;
-    for (i = 0; i < J->b; i++) {
-        double one[3];
-        if (J->pair && J->pair[i].branches) hs_two_cgf_estimate(&J->pair[i], a - 1, one);
-        else hs_cgf_estimate(J->m[i], J->q[i], a, one);
-        for (d = 0; d < 3; d++) K[d] += J->k[i] * one[d];
-    }
+    hs_cgf sum = {0, 0, 0};
+    int i;
+    for (i = 0; i < J->b; i++)
+        hs_cgf_add(&sum, J->k[i],
+                   J->pair && J->pair[i].branches ? hs_two_cgf_estimate(&J->pair[i], a - 1)
+                                                  : hs_cgf_estimate(J->m[i], J->q[i], a));
+    return sum;
 }
 
-/* F = K - s a - log(t (1+t)), dF/dt, d2F/dt2 at a = 1+t or -t */
-void hs_hyp_tilt(const hs_job *J, double t, double *F)
+/* K at the tilt t, where a is 1+t or -t. */
+hs_cgf hs_hyp_tilt(const hs_job *J, double t)
 {
-    double K[3], sg = J->add ? -1 : 1;
-    hs_hyp_real_cgf(J, J->add ? -t : 1 + t, K);
-    F[0] = K[0];
-    F[1] = sg * K[1];
-    F[2] = K[2];
-    F[3] = 1 / t + 1 / (1 + t);
-    F[4] = F[2] + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
-}
-
-static hs_cgf cgf_on_axis(void *self, double t)
-{
-    double F[5];
-    hs_cgf k;
-    hs_hyp_tilt((const hs_job *)self, t, F);
-    k.K = F[0];
-    k.K1 = F[1];
-    k.K2 = F[2];
+    hs_cgf k = real_cgf(J, J->add ? -t : 1 + t);
+    k.K1 *= J->add ? -1 : 1;
     return k;
 }
+
+static hs_cgf cgf_on_axis(void *self, double t) { return hs_hyp_tilt((const hs_job *)self, t); }
 
 /* saddle from s (have_s) or from log delta; sets J->t, J->s, J->k2 */
 int hs_hyp_saddle(hs_job *J, int have_s, double log_delta)
@@ -83,16 +69,14 @@ int hs_hyp_saddle(hs_job *J, int have_s, double log_delta)
 /* t' on the side of t given by dir where F - s.. has grown by HS_HYP_GROWTH; rough */
 static double reach(const hs_job *J, double dir, double limit)
 {
-    double F[5], sg = J->add ? -1 : 1, base;
+    hs_cgf at = hs_hyp_tilt(J, J->t);
+    double sg = J->add ? -1 : 1, base = at.K - sg * J->s * J->t - log(J->t) - log1p(J->t);
     double x, good = 0, step;
     int i;
-    hs_hyp_tilt(J, J->t, F);
-    base = F[0] - sg * J->s * J->t - log(J->t) - log1p(J->t);
-    x = step = fmin(limit, sqrt(2 * HS_HYP_GROWTH / F[4]));
+    x = step = fmin(limit, sqrt(2 * HS_HYP_GROWTH / hs_saddle_bend(at.K2, J->t)));
     for (i = 0; i < 8; i++) {
         double t = J->t + dir * x;
-        hs_hyp_tilt(J, t, F);
-        if (F[0] - sg * J->s * t - log(t) - log1p(t) - base < HS_HYP_GROWTH) {
+        if (hs_hyp_tilt(J, t).K - sg * J->s * t - log(t) - log1p(t) - base < HS_HYP_GROWTH) {
             good = x;
             if (x >= limit) break;
             if (i > 2 && good > 0.8 * step) break;

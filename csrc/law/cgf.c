@@ -86,14 +86,16 @@ HS_CLONES static void sums(const hs_coarse *G, double a, double top, double *s)
     }
 }
 
-static void finish(const double *s, double h, double top, double *out)
+static hs_cgf finish(const double *s, double h, double top)
 {
+    hs_cgf out;
     double M;
     h /= 2.50662827463100050242;
     M = top > 3 ? s[0] * h : 1 + s[0] * h;
-    out[0] = top > 3 ? top + log(M) : log1p(s[0] * h);
-    out[1] = s[1] * h / M;
-    out[2] = s[2] * h / M - out[1] * out[1];
+    out.K = top > 3 ? top + log(M) : log1p(s[0] * h);
+    out.K1 = s[1] * h / M;
+    out.K2 = s[2] * h / M - out.K1 * out.K1;
+    return out;
 }
 
 /* The grid for all tilts from a_lo to a_hi; HS_TOO_MANY_NODES if it has not room for
@@ -109,31 +111,23 @@ int hs_coarse_build(hs_coarse *G, double m, double q, double a_lo, double a_hi, 
     return HS_OK;
 }
 
-/* K, K', K'' (in a) at a tilt of the grid's range. */
-void hs_coarse_cgf(const hs_coarse *G, double a, double *out)
+/* K and its derivatives in a, at a tilt of the grid's range. */
+hs_cgf hs_coarse_cgf(const hs_coarse *G, double a)
 {
     double s[3] = {0}, top = largest(G, a);
     sums(G, a, top, s);
-    finish(s, mesh(G->m), top, out);
+    return finish(s, mesh(G->m), top);
 }
 
 /* The same for one tilt, however far it reaches: the nodes come in blocks. */
-void hs_cgf_estimate(double m, double q, double a, double *out)
+hs_cgf hs_cgf_estimate(double m, double q, double a)
 {
     double work[4 * HS_COARSE_MAX], s[3] = {0}, h = mesh(m), lo = left_end(m, q, a);
     double hi = right_end(m, a), at, top = 0;
     int pass, n;
     hs_coarse G;
-    if (q == 1) {
-        out[0] = 0.5 * m * m * a * (a - 1);
-        out[1] = m * m * (a - 0.5);
-        out[2] = m * m;
-        return;
-    }
-    if (!((hi - lo) / h < HS_INNER_MAX)) {
-        out[0] = out[1] = out[2] = HUGE_VAL;
-        return;
-    } /* a tilt beyond use */
+    if (q == 1) return (hs_cgf){0.5 * m * m * a * (a - 1), m * m * (a - 0.5), m * m};
+    if (!((hi - lo) / h < HS_INNER_MAX)) return (hs_cgf){HUGE_VAL, HUGE_VAL, HUGE_VAL}; /* a tilt beyond use */
     for (pass = 0; pass < 2; pass++) /* the largest weight, the sums: one block is filled once */
         for (at = lo; at <= hi; at += HS_COARSE_MAX * h) {
             n = (hi - at) / h < HS_COARSE_MAX - 1 ? (int)((hi - at) / h) + 1 : HS_COARSE_MAX;
@@ -141,5 +135,5 @@ void hs_cgf_estimate(double m, double q, double a, double *out)
             if (pass) sums(&G, a, top, s);
             else top = fmax(top, largest(&G, a));
         }
-    finish(s, h, top, out);
+    return finish(s, h, top);
 }

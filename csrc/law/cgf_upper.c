@@ -28,20 +28,18 @@ int hs_log_m_nats_upper(double m, double q, double a, double nats, double *work,
 /* The same with an error that is small over k steps, and against log M itself. */
 int hs_log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err)
 {
-    double o[3];
-    hs_cgf_estimate(m, q, a, o);
-    return hs_log_m_nats_upper(m, q, a, fmax(12 + log(k), 10 - fmin(0, log(fmax(o[0], 1e-300)))), work, log_m, err);
+    double K = hs_cgf_estimate(m, q, a).K;
+    return hs_log_m_nats_upper(m, q, a, fmax(12 + log(k), 10 - fmin(0, log(fmax(K, 1e-300)))), work, log_m, err);
 }
 
 /* The same of a pair of one branch at the tilt z, against log M itself. */
 int hs_two_log_m_upper(const hs_pair *pair, double z, double *work, double *log_m, double *err)
 {
-    double o[3], nats, h, out;
+    double nats, h, out;
     hs_two T;
     hs_moments mo;
     int st;
-    hs_two_cgf_estimate(pair, z, o);
-    nats = fmax(12, 10 - fmin(0, log(fmax(o[0], 1e-300))));
+    nats = fmax(12, 10 - fmin(0, log(fmax(hs_two_cgf_estimate(pair, z).K, 1e-300))));
     h = hs_grid_mesh(fmin(hs_two_real_h(pair, 0, z, nats), 2 * HS_PI / sqrt(2 * (nats + 2))));
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     if ((st = hs_two_build(&T, pair, &h, z, z, sqrt(2 * (nats + 3)) + 1, work))) return st;
@@ -74,15 +72,15 @@ int hs_two_transform(const hs_pair *pair, double z, double y, double target, dou
 {
     hs_two T;
     hs_moments mo;
-    double est[3], h[HS_BRANCHES], c1, c2;
+    double est, h[HS_BRANCHES], c1, c2;
     double edge, R = sqrt(2 * (target + 3)) + 1, re, im;
     int r, st;
     if (n_work < HS_TWO_WORK) return HS_SCRATCH;
     if (!(is_mixture(pair) && y >= 0 && target > 0)) return HS_BAD_ARGUMENT;
-    hs_two_cgf_estimate(pair, z, est);
-    if (!(fabs(est[0]) < HUGE_VAL)) return HS_OUT_OF_RANGE;
+    est = hs_two_cgf_estimate(pair, z).K;
+    if (!(fabs(est) < HUGE_VAL)) return HS_OUT_OF_RANGE;
     for (r = 0; r < pair->branches; r++) {
-        h[r] = hs_two_choose_h(pair, r, z, y, target, est[0]);
+        h[r] = hs_two_choose_h(pair, r, z, y, target, est);
         if (!(h[r] > 0)) return HS_TOO_MANY_NODES;
     }
     if ((st = hs_two_build(&T, pair, h, z, z, R, work))) return st;

@@ -72,8 +72,9 @@ int hs_laplace_step_grid(hs_grid *G, double m, double q, const hs_rule *rule, do
 }
 
 /* log M(a), mean and variance of L under the tilted law: for placing contours, never for bounds. */
-void hs_laplace_step_cgf_estimate(double m, double q, double a, const hs_rule *rule, double *out)
+hs_cgf hs_laplace_step_cgf_estimate(double m, double q, double a, const hs_rule *rule)
 {
+    hs_cgf out;
     int panels = hs_laplace_step_panels(m), n = 2 + panels * rule->n, j;
     double half = 0.5 * m / panels, s0 = 0, s1 = 0, s2 = 0;
     double ends[2], top, plain, M;
@@ -106,9 +107,10 @@ void hs_laplace_step_cgf_estimate(double m, double q, double a, const hs_rule *r
         s2 += weight * e * l * l;
     }
     M = plain != 0 ? s0 : 1 + s0;
-    out[0] = plain != 0 ? top + log(s0) : log1p(s0);
-    out[1] = s1 / M;
-    out[2] = s2 / M - out[1] * out[1];
+    out.K = plain != 0 ? top + log(s0) : log1p(s0);
+    out.K1 = s1 / M;
+    out.K2 = s2 / M - out.K1 * out.K1;
+    return out;
 }
 
 double hs_laplace_step_quadrature_upper(double m, double q, double a, double y, double log_m, int n_gl)

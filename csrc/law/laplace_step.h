@@ -22,7 +22,7 @@ double hs_opened_far_upper(hs_opened *O, double y);
 
 int hs_laplace_step_panels(double m); /* Gauss-Legendre panels of length at most 2 on (0, m) */
 int hs_laplace_step_grid(hs_grid *G, double m, double q, const hs_rule *rule, double *work);
-void hs_laplace_step_cgf_estimate(double m, double q, double a, const hs_rule *rule, double *out);
+hs_cgf hs_laplace_step_cgf_estimate(double m, double q, double a, const hs_rule *rule);
 double hs_laplace_step_quadrature_upper(double m, double q, double a, double y, double log_m, int n_gl);
 double hs_laplace_step_far_upper(double m, double q, double a, double y, double log_m);
 

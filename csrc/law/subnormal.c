@@ -16,21 +16,19 @@ static double tilt(const hs_law *w, double t) { return w->add ? -t : 1 + t; }
 /* Estimates for placing contours; err is 0. */
 void hs_subnormal_estimate(const hs_law *w, double t, hs_law_value *out)
 {
-    double o[3];
-    hs_cgf_estimate(w->m, w->q, tilt(w, t), o);
-    out->K = o[0];
-    out->mean = w->add ? -o[1] : o[1];
-    out->var = fmax(o[2], 0);
-    out->err = o[0] < 1e300 ? 0 : HUGE_VAL;
+    hs_cgf k = hs_cgf_estimate(w->m, w->q, tilt(w, t));
+    out->K = k.K;
+    out->mean = w->add ? -k.K1 : k.K1;
+    out->var = fmax(k.K2, 0);
+    out->err = k.K < 1e300 ? 0 : HUGE_VAL;
 }
 
 /* K at real tilt t on the grid that was built, certified. */
 void hs_subnormal_value(hs_law *w, double t, hs_law_value *out)
 {
-    double a = tilt(w, t), o[3], c1;
+    double a = tilt(w, t), c1;
     double c2, miss;
     hs_moments mo;
-    hs_cgf_estimate(w->m, w->q, a, o);
     w->grid.strip = -1;
     hs_grid_moments(&w->grid, a, &mo);
     hs_grid_weights(&w->grid, a, mo.log_m, &c1, &c2);

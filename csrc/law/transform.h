@@ -127,6 +127,18 @@ static inline double hs_squares_upper(double a, double m, double g)
 static inline double hs_payoff(double s)
 { return s > 1e-300 ? -s * log1p(1 / s) - log1p(s) : s < -1 ? hs_payoff(-1 - s) : 0; }
 
+/* K(t) = log E e^{tL} and its first two derivatives; as an estimate, unless it is said otherwise. */
+typedef struct {
+    double K, K1, K2;
+} hs_cgf;
+
+static inline void hs_cgf_add(hs_cgf *sum, double k, hs_cgf one)
+{
+    sum->K += k * one.K;
+    sum->K1 += k * one.K1;
+    sum->K2 += k * one.K2;
+}
+
 /* Log of the factor by which a path at distance b from the real line may raise |1 + U|^a [theory: law.strip]. */
 static inline double hs_log_kap(double a, double b) { return a < 0 ? a * log(cos(0.5 * b)) : 0; }
 
@@ -201,9 +213,9 @@ static inline void hs_moments_of(const double *s, double e0, double squares, dou
     out->err = HS_U * (e0 / M + 3 * fabs(out->log_m)) * squares + (cut < M ? cut / (M - cut) : HUGE_VAL);
 }
 
-void hs_cgf_estimate(double m, double q, double a, double *out);
+hs_cgf hs_cgf_estimate(double m, double q, double a);
 int hs_coarse_build(hs_coarse *G, double m, double q, double a_lo, double a_hi, int room, double *work);
-void hs_coarse_cgf(const hs_coarse *G, double a, double *out);
+hs_cgf hs_coarse_cgf(const hs_coarse *G, double a);
 int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi, double *work);
 double hs_grid_choose_h(double m, double q, double a, double y, double target, double h_max, int *best_strip);
 double hs_grid_mesh(double h);

@@ -85,8 +85,8 @@ static inline void hs_turns(int n, double y, const double *Lr, const double *Li,
 int hs_two_log_m_upper(const hs_pair *pair, double z, double *work, double *log_m, double *err);
 /* twosided_plan.c */
 int hs_two_coarse_build(hs_two_coarse *G, const hs_pair *pair, double z_lo, double z_hi, double *work, int64_t size);
-void hs_two_coarse_cgf(const hs_two_coarse *G, double z, double *out);
-void hs_two_cgf_estimate(const hs_pair *pair, double z, double *out);
+hs_cgf hs_two_coarse_cgf(const hs_two_coarse *G, double z);
+hs_cgf hs_two_cgf_estimate(const hs_pair *pair, double z);
 double hs_two_choose_h(const hs_pair *pair, int r, double z, double y, double target, double log_m);
 /* twosided.c */
 int hs_two_build(hs_two *T, const hs_pair *pair, const double *h, double z_lo, double z_hi, double R, double *work);

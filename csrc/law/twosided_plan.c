@@ -97,16 +97,16 @@ HS_CLONES static void plan_sums(const hs_two_coarse *G, double z, double top, do
     s[2] += hs_lanes(s2);
 }
 
-static void plan_finish(const double *s, double top, double *out)
+static hs_cgf plan_finish(const double *s, double top)
 {
     double M = top > 0 ? s[0] : 1 + s[0];
-    out[0] = top > 0 ? top + log(M) : log1p(s[0]);
-    out[1] = s[1] / M;
-    out[2] = s[2] / M - out[1] * out[1];
+    hs_cgf out = {top > 0 ? top + log(M) : log1p(s[0]), s[1] / M, 0};
+    out.K2 = s[2] / M - out.K1 * out.K1;
+    return out;
 }
 
 /* log M(z), its first two derivatives, at a tilt of the range. */
-HS_CLONES void hs_two_coarse_cgf(const hs_two_coarse *G, double z, double *out)
+HS_CLONES hs_cgf hs_two_coarse_cgf(const hs_two_coarse *G, double z)
 {
     const double *restrict l1 = G->x, *restrict L = G->x + G->n, *restrict lw = G->x + 4 * G->n;
     double top8[8] = {0}, top = 0, s[3] = {0};
@@ -119,7 +119,7 @@ HS_CLONES void hs_two_coarse_cgf(const hs_two_coarse *G, double z, double *out)
     for (i = 0; i < 8; i++) top = fmax(top, top8[i]);
     if (top < 1.5) top = 0; /* weights hold log h - log sqrt(2 pi) < -1.6: as below */
     plan_sums(G, z, top, s);
-    plan_finish(s, top, out);
+    return plan_finish(s, top);
 }
 
 /* E - g^2/2 at g, in the branch r */
@@ -133,7 +133,7 @@ static double exponent(const hs_pair *pair, int r, hs_exponents a, double g)
 }
 
 /* The same for one tilt, however far it reaches: the nodes come in blocks. */
-void hs_two_cgf_estimate(const hs_pair *pair, double z, double *out)
+hs_cgf hs_two_cgf_estimate(const hs_pair *pair, double z)
 {
     enum { BLOCK = 128 };
     double work[6 * BLOCK], s[3] = {0}, top = 0;
@@ -149,16 +149,13 @@ void hs_two_cgf_estimate(const hs_pair *pair, double z, double *out)
     for (r = 0; r < pair->branches; r++) {
         double lo, hi, h = plan_mesh(pair, r);
         hs_two_range(pair, r, z, z, 8.5, &lo, &hi);
-        if (!((hi - lo) / h < 16384)) {
-            out[0] = out[1] = out[2] = HUGE_VAL;
-            return;
-        }
+        if (!((hi - lo) / h < 16384)) return (hs_cgf){HUGE_VAL, HUGE_VAL, HUGE_VAL};
         for (; lo <= hi; lo += BLOCK * h) {
             plan_put(pair, r, lo, (hi - lo) / h < BLOCK - 1 ? (int)((hi - lo) / h) + 1 : BLOCK, BLOCK, work, BLOCK);
             plan_sums(&G, z, top, s);
         }
     }
-    plan_finish(s, top, out);
+    return plan_finish(s, top);
 }
 
 enum { NODES = 96 };

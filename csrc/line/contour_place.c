@@ -11,8 +11,8 @@
 /* K, K', K'' at z of all steps, or of so many that the rest does not matter (take_sample). */
 static hs_cgf total_cgf(const hs_contour *C, const hs_sample *X, double z)
 {
-    double a = hs_contour_tilt(C, z), part[HS_CHUNKS][3];
-    hs_cgf out = {0, 0, 0};
+    double a = hs_contour_tilt(C, z);
+    hs_cgf out = {0, 0, 0}, part[HS_CHUNKS];
     int chunk, i;
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(C->n_threads) schedule(static) if (C->n_threads > 1)
@@ -20,32 +20,24 @@ static hs_cgf total_cgf(const hs_contour *C, const hs_sample *X, double z)
     for (chunk = 0; chunk < C->chunks; chunk++) {
         int64_t i, lo = hs_chunk_at(X->subsample, chunk, C->chunks),
                    hi = hs_chunk_at(X->subsample, chunk + 1, C->chunks);
-        part[chunk][0] = part[chunk][1] = part[chunk][2] = 0;
+        part[chunk] = (hs_cgf){0, 0, 0};
         for (i = lo; i < hi; i++) {
             int64_t j = X->who ? (int64_t)X->who[i] : i;
-            double o[3], k = X->who ? X->weight[i] : C->run.k[j];
-            if (hs_is_pair(C, j)) {
-                hs_two_cgf_estimate(&C->run.pair[j], z, o);
-                if (C->run.add) o[1] = -o[1];
-            } /* rows of pairs are turned to the direction already */
-            else
-                hs_cgf_estimate(C->run.m[j], C->run.q[j], a, o);
-            for (int r = 0; r < 3; r++) part[chunk][r] += k * o[r];
+            hs_cgf one = hs_is_pair(C, j) ? hs_two_cgf_estimate(&C->run.pair[j], z)
+                                          : hs_cgf_estimate(C->run.m[j], C->run.q[j], a);
+            if (hs_is_pair(C, j) && C->run.add) one.K1 = -one.K1; /* pairs are turned to the direction already */
+            hs_cgf_add(&part[chunk], X->who ? X->weight[i] : C->run.k[j], one);
         }
     }
-    for (i = 0; i < C->chunks; i++) {
-        out.K += part[i][0];
-        out.K1 += part[i][1];
-        out.K2 += part[i][2];
-    }
+    for (i = 0; i < C->chunks; i++) hs_cgf_add(&out, 1, part[i]);
     if (C->run.add) out.K1 = -out.K1;
     return out;
 }
 
 static hs_cgf sample_cgf(const hs_contour *C, hs_sample *X, double z)
 {
-    double a = hs_contour_tilt(C, z), o[3];
-    hs_cgf out = {0, 0, 0};
+    double a = hs_contour_tilt(C, z);
+    hs_cgf out = {0, 0, 0}, one;
     int i;
     for (i = 0; i < X->n; i++) {
         double m = C->run.m[X->at[i]], q = C->run.q[X->at[i]], k = X->share[i];
@@ -55,20 +47,16 @@ static hs_cgf sample_cgf(const hs_contour *C, hs_sample *X, double z)
             if (!(T->z_lo <= z && z <= T->z_hi))
                 hs_two_coarse_build(T, &C->run.pair[X->at[i]], z - fabs(z) - 3, z + 1.2 * fabs(z) + 3,
                                     X->work + i * X->stride, X->stride);
-            if (T->z_lo <= z && z <= T->z_hi) hs_two_coarse_cgf(T, z, o);
-            else hs_two_cgf_estimate(&C->run.pair[X->at[i]], z, o);
-            out.K += k * o[0];
-            out.K1 += k * o[1];
-            out.K2 += k * o[2];
+            one =
+                T->z_lo <= z && z <= T->z_hi ? hs_two_coarse_cgf(T, z) : hs_two_cgf_estimate(&C->run.pair[X->at[i]], z);
+            hs_cgf_add(&out, k, one);
             continue;
         }
         if (q < 1 && !(G->a_lo <= a && a <= G->a_hi)) /* leaves room for the tilts of the aliases */
             hs_coarse_build(G, m, q, a - fabs(a) - 3, a + 1.2 * fabs(a) + 3, HS_COARSE_MAX, X->work + i * X->stride);
-        if (q < 1 && G->a_lo <= a && a <= G->a_hi) hs_coarse_cgf(G, a, o);
-        else hs_cgf_estimate(m, q, a, o);
-        out.K += k * o[0];
-        out.K1 += k * (C->run.add ? -o[1] : o[1]);
-        out.K2 += k * o[2];
+        one = q < 1 && G->a_lo <= a && a <= G->a_hi ? hs_coarse_cgf(G, a) : hs_cgf_estimate(m, q, a);
+        if (C->run.add) one.K1 = -one.K1;
+        hs_cgf_add(&out, k, one);
     }
     return out;
 }

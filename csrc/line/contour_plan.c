@@ -26,7 +26,7 @@ static void begin_decay(const hs_contour *C, decay *D)
 /* The grid of step j at c, fine enough for the frequencies of the nodes. */
 static int build(const hs_contour *C, int64_t j, decay *D, double *work)
 {
-    double m = C->run.m[j], q = C->run.q[j], a = hs_contour_tilt(C, C->c), o[3];
+    double m = C->run.m[j], q = C->run.q[j], a = hs_contour_tilt(C, C->c);
     double c1, c2, lo, hi;
     if (D->built == j) return HS_OK;
     D->built = j;
@@ -35,9 +35,8 @@ static int build(const hs_contour *C, int64_t j, decay *D, double *work)
         int r;
         for (r = 0; r < HS_BRANCHES; r++)
             h[r] = HS_FAR_MESH / fmax(fmax(C->run.pair[j].up[r], C->run.pair[j].down[r]), 1);
-        hs_two_cgf_estimate(&C->run.pair[j], C->c, o);
         if (hs_two_build(&D->T, &C->run.pair[j], h, C->c, C->c, 7, work)) return HS_TOO_MANY_NODES;
-        hs_two_weights(&D->T, C->c, o[0], &c1, &c2);
+        hs_two_weights(&D->T, C->c, hs_two_cgf_estimate(&C->run.pair[j], C->c).K, &c1, &c2);
         D->G = D->T.G;
         return HS_OK;
     }

@@ -439,18 +439,14 @@ static int pair_cgfs(const hs_contour *C, hs_two *T, const double *z, double k, 
 static int visit_pair(const hs_contour *C, int64_t j, hs_sums *S, double *work)
 {
     const hs_pair *pair = &C->run.pair[j];
-    double z[3] = {C->c, C->s_right, C->s_left}, est[3], o[3];
+    double z[3] = {C->c, C->s_right, C->s_left};
     double h[HS_BRANCHES], R = pair_depth(C), level = 0, k = C->run.k[j];
     double out = 0, c1, c2;
     hs_two T;
     hs_two_shift P;
     hs_moments mo[3];
     int i, st, shifted, ruled = hs_is_ruled(C, j);
-    for (i = 0; i < 3; i++) {
-        hs_two_cgf_estimate(pair, z[i], o);
-        est[i] = o[0];
-    }
-    if (!pair_meshes(C, pair, z, est[0], R, h, &shifted)) return HS_TOO_MANY_NODES;
+    if (!pair_meshes(C, pair, z, hs_two_cgf_estimate(pair, z[0]).K, R, h, &shifted)) return HS_TOO_MANY_NODES;
     if ((st = hs_two_build(&T, pair, h, fmin(fmin(z[0], z[1]), z[2]), fmax(fmax(z[0], z[1]), z[2]),
                            sqrt(2 * (R + 3)) + 1, work)))
         return st;

@@ -66,7 +66,7 @@ void hs_mixed_saddle_below(hs_mixed *A)
         else lo = t;
     }
     k = hs_mixed_estimate(A, t);
-    F2 = k.var + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
+    F2 = hs_saddle_bend(k.var, t);
     A->log_est = k.K - A->eps * t - log(-t) - log1p(t) - 0.5 * log(2 * HS_PI * F2);
     A->t = t;
     A->sd = sqrt(fmax(k.var, 1e-300));

@@ -40,12 +40,7 @@ typedef struct { /* the run, and K at the first tilt asked for */
 static hs_cgf cgf_of_steps(void *self, double t)
 {
     prawitz_placing *W = (prawitz_placing *)self;
-    double o[3];
-    hs_cgf k;
-    hs_prawitz_cgf_estimate(W->S, t, o);
-    k.K = o[0];
-    k.K1 = o[1];
-    k.K2 = o[2];
+    hs_cgf k = hs_prawitz_cgf_estimate(W->S, t);
     if (!W->asked++) W->first = k;
     return k;
 }
@@ -335,11 +330,9 @@ static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *w
     if (S->run.b > 64 && !S->run.add) S->T0 = fmin(S->T0, 29); /* many steps round more than that leaves */
     S->t = 1;
     if (!have_eps) { /* the tilt of the normal law of the same variance */
-        double o[3];
         S->stride = hs_prawitz_sparse(S);
         S->ratio = 1;
-        hs_prawitz_cgf_estimate(S, 0, o);
-        S->t = fmax(1e-3, fmin(1e3, sqrt(fmax(0.5, -1.6 * log_delta) / o[2])));
+        S->t = fmax(1e-3, fmin(1e3, sqrt(fmax(0.5, -1.6 * log_delta) / hs_prawitz_cgf_estimate(S, 0).K2)));
     }
     if ((st = find_saddle(S, have_eps, log_delta))) return st;
     for (j = 0; j < (S->run.n_fits ? 4 : 30); j++, S->t *= 0.5) { /* rules: else the steps themselves */

@@ -15,9 +15,8 @@ typedef struct {
     double work[4 * HS_COARSE_ONE];
 } hs_prawitz_kept; /* the coarse grid of a run of one step */
 
-void hs_prawitz_cgf_estimate(const hs_prawitz *S, double t,
-                             double *out);  /* K, K', K'' at t, from every stride-th step */
-int hs_prawitz_sparse(const hs_prawitz *S); /* the stride that leaves 48 steps or a few more */
+hs_cgf hs_prawitz_cgf_estimate(const hs_prawitz *S, double t); /* from every stride-th step */
+int hs_prawitz_sparse(const hs_prawitz *S);                    /* the stride that leaves 48 steps or a few more */
 void hs_prawitz_support(const hs_prawitz *S, int i, double *low, double *high); /* of step i */
 int hs_prawitz_plan(hs_prawitz *S, double *work);                               /* sets N */
 int hs_prawitz_visit(hs_prawitz *S, double *work);                              /* fills the sums; may lower `points` */

@@ -19,7 +19,7 @@
 
 #define LEVELS 8 /* parts of the frequency range with a quadrature error of their own */
 
-static void smoothed_step_cgf(const hs_prawitz *S, int i, double t, double *o)
+static hs_cgf smoothed_step_cgf(const hs_prawitz *S, int i, double t)
 {
     double a = S->run.add ? -t : 1 + t, m = S->run.m[i], q = S->run.q[i];
     hs_prawitz_kept *kept = (hs_prawitz_kept *)S->kept;
@@ -29,13 +29,9 @@ static void smoothed_step_cgf(const hs_prawitz *S, int i, double t, double *o)
             double lo = a < 0 ? 2 * a : 0, hi = a > 0 ? fmax(1.5 * a, 1) : 0;
             if (hs_coarse_build(&kept->G, m, q, lo, hi, HS_COARSE_ONE, kept->work)) kept->G.a_lo = 1, kept->G.a_hi = -1;
         }
-        if (kept->G.a_lo <= a && a <= kept->G.a_hi) {
-            hs_coarse_cgf(&kept->G, a, o);
-            return;
-        }
+        if (kept->G.a_lo <= a && a <= kept->G.a_hi) return hs_coarse_cgf(&kept->G, a);
     }
-    if (S->run.kind[i] == HS_LAW_NORMAL) hs_cgf_estimate(m, q, a, o);
-    else hs_laplace_step_cgf_estimate(S->run.m[i], S->run.q[i], a, &S->rule, o);
+    return S->run.kind[i] == HS_LAW_NORMAL ? hs_cgf_estimate(m, q, a) : hs_laplace_step_cgf_estimate(m, q, a, &S->rule);
 }
 
 int hs_prawitz_sparse(const hs_prawitz *S) { return S->run.b > 48 ? S->run.b / 48 : 1; }
@@ -48,21 +44,19 @@ static int pick(const hs_prawitz *S, int i, int stride)
     return i < S->run.b ? i : S->run.b - 1;
 }
 
-/* K, K', K'' at t, as estimates. */
-void hs_prawitz_cgf_estimate(const hs_prawitz *S, double t, double *out)
+hs_cgf hs_prawitz_cgf_estimate(const hs_prawitz *S, double t)
 {
-    double o[3], total = 0;
-    int i, r;
-    out[0] = out[1] = out[2] = 0;
+    hs_cgf out = {0, 0, 0};
+    double total = 0, scale;
+    int i;
     for (i = 0; i < S->run.b; i += S->stride) {
         int at = pick(S, i, S->stride);
-        if (hs_stopped(S->poll, 1e3)) return;
-        smoothed_step_cgf(S, at, t, o);
+        if (hs_stopped(S->poll, 1e3)) return out;
         total += S->run.k[at];
-        for (r = 0; r < 3; r++) out[r] += S->run.k[at] * o[r];
+        hs_cgf_add(&out, S->run.k[at], smoothed_step_cgf(S, at, t));
     }
-    for (r = 0; r < 3; r++) out[r] *= S->stride > 1 ? S->ratio * S->ktot / total : 1;
-    if (S->run.add) out[1] = -out[1];
+    scale = S->stride > 1 ? S->ratio * S->ktot / total : 1;
+    return (hs_cgf){out.K * scale, out.K1 * (S->run.add ? -scale : scale), out.K2 * scale};
 }
 
 /* Essential range of k runs of step i, to 8u (1 + |value|). */
@@ -359,14 +353,13 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
 static int open_coarse(const hs_prawitz *S, int j, hs_grid *G, double *log_m, double *work)
 {
     double m = S->run.m[j], q = S->run.q[j], a = S->run.add ? -S->t : 1 + S->t;
-    double o[3], c1, c2;
+    double c1, c2;
     int st;
-    smoothed_step_cgf(S, j, S->t, o);
-    *log_m = o[0];
+    *log_m = smoothed_step_cgf(S, j, S->t).K;
     if (S->run.kind[j] == HS_LAW_LAPLACE) st = hs_laplace_step_grid(G, m, q, &S->rule, work);
     else st = hs_grid_build(G, m, q, 0.15 / fmax(m, 1), -7 - hs_left_reach_upper(m, q, a), fmax(a * m, 0) + 7, work);
     if (st) return st;
-    hs_grid_weights(G, a, o[0], &c1, &c2);
+    hs_grid_weights(G, a, *log_m, &c1, &c2);
     return HS_OK;
 }
 

@@ -68,7 +68,7 @@ int hs_saddle_find(const hs_saddle_search *f, hs_tilt *at)
     for (it = 0; it < HS_SADDLE_STEPS; it++) {
         t = at->t;
         at->k = f->cgf(f->self, t);
-        F2 = at->k.K2 + 1 / (t * t) + 1 / ((1 + t) * (1 + t));
+        F2 = hs_saddle_bend(at->k.K2, t);
         if (!(F2 > 0 && F2 < 1e300 && fabs(at->k.K) < 1e300)) {
             B.hi = t;
             B.gap = 0;

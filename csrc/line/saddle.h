@@ -4,13 +4,11 @@
 
 #include "law/transform.h"
 
-/* K(t) = log E e^{tL} and its first two derivatives. */
-typedef struct {
-    double K, K1, K2;
-} hs_cgf;
-
 /* K of a run, as an estimate; a K2 or K that is not finite says that t is too large for it. */
 typedef hs_cgf (*hs_cgf_at)(void *self, double t);
+
+/* The second derivative of K(t) - log t - log(1+t). */
+static inline double hs_saddle_bend(double K2, double t) { return K2 + 1 / (t * t) + 1 / ((1 + t) * (1 + t)); }
 
 /* The saddle of `value`: eps (have_eps) or log delta. */
 typedef struct {

@@ -27,7 +27,7 @@ static inline double hs_known_aliases(double c, double P, double eps, double log
 {
     double S1 = ones ? exp(-log_scale) / expm1(c * P) : 0, S2 = powers ? exp(eps - log_scale) / expm1((c + 1) * P) : 0;
     *rounding = 16 * HS_U * (2 + c * P + P + fabs(eps) + fabs(log_scale)) * (S1 + S2);
-    return S1 - S2;
+    return S1 - S2; /* [theory: pair.parity] */
 }
 
 /* At most what the aliases of a line at c on the side of the tilt s add up to at eps, over e^log_scale; K: at least

@@ -102,13 +102,11 @@ static void alias(run *W)
         C.y_far = (double)C.N * C.dy;
         C.y_grid = (double)(C.N + 2) * C.dy;
         for (C.s_left = -0.5, it = 0, d = 0.25; it < 20; it++, d *= 0.7) { /* the best tilt in (-1, 0), about */
-            double s[2] = {fmin(-1e-3, C.s_left + d), fmax(-1 + 1e-3, C.s_left - d)}, x[2], o[3];
+            double s[2] = {fmin(-1e-3, C.s_left + d), fmax(-1 + 1e-3, C.s_left - d)}, x[2];
             int i;
             for (i = 0; i < 2; i++)
-                for (x[i] = -s[i] * (start(W) - C.P), j = 0; j < LEVELS; j++) {
-                    hs_cgf_estimate(W->m[j], W->q[j], hs_contour_tilt(&C, s[i]), o);
-                    x[i] += W->k[j] * o[0];
-                }
+                for (x[i] = -s[i] * (start(W) - C.P), j = 0; j < LEVELS; j++)
+                    x[i] += W->k[j] * hs_cgf_estimate(W->m[j], W->q[j], hs_contour_tilt(&C, s[i])).K;
             C.s_left = x[0] < x[1] ? s[0] : s[1];
         }
         if (lay(W, &C, R)) judge("individual-alias", W, R, 1);

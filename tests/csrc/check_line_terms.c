@@ -132,12 +132,12 @@ static void truncation(int kind, int how, int coarse)
 /* K(z), about. */
 static double about_k(const line *L, double z)
 {
-    double K = 0, o[3];
+    double K = 0;
     long j;
     for (j = 0; j < L->C.run.b; j++) {
-        if (hs_is_pair(&L->C, j)) hs_two_cgf_estimate(&L->pair[j], z, o);
-        else hs_cgf_estimate(L->m[j], L->q[j], hs_contour_tilt(&L->C, z), o);
-        K += L->k[j] * o[0];
+        hs_cgf one = hs_is_pair(&L->C, j) ? hs_two_cgf_estimate(&L->pair[j], z)
+                                          : hs_cgf_estimate(L->m[j], L->q[j], hs_contour_tilt(&L->C, z));
+        K += L->k[j] * one.K;
     }
     return K;
 }

@@ -153,14 +153,14 @@ static void plain(void)
 /* A sampled step k times, about `at` deviations from the mean of its loss. */
 static double any_run(hs_prawitz *S, int *kind, double *m, double *q, double *k, double at, double T0)
 {
-    double o[3];
+    hs_cgf cgf;
     memset(S, 0, sizeof *S);
     *kind = 0;
     *m = log_between(0.3, 3);
     *q = log_between(0.01, 0.9);
     *k = floor(log_between(4, 3000));
     S->run.add = uniform() < 0.5;
-    hs_cgf_estimate(*m, *q, S->run.add ? -1e-9 : 1, o);
+    cgf = hs_cgf_estimate(*m, *q, S->run.add ? -1e-9 : 1);
     S->run.b = 1;
     S->run.kind = kind;
     S->run.m = m;
@@ -168,7 +168,7 @@ static double any_run(hs_prawitz *S, int *kind, double *m, double *q, double *k,
     S->run.k = k;
     S->rule = (hs_rule){FINE, fine_x, fine_w};
     S->T0 = T0;
-    return *k * (S->run.add ? -o[1] : o[1]) + at * sqrt(*k * o[2]);
+    return *k * (S->run.add ? -cgf.K1 : cgf.K1) + at * sqrt(*k * cgf.K2);
 }
 
 /* Errors as large as their claims, put into a fine line: K at t, or every node turned so that all errors add. */

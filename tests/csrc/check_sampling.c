@@ -185,13 +185,12 @@ static void shifted_paths(void)
            *work = malloc(sizeof(double) * (size_t)hs_two_work());
     the_line *line = malloc(sizeof *line);
     for (int i = 0; i < 4 * 4 * 3 * 2; i++) { /* the largest shift: losses beyond e^300 */
-        double mm = m[i / 4 % 4], c = tilt[i / 16 % 3], step = mm > 3 ? 1e-3 : dy[i / 48], est[3];
+        double mm = m[i / 4 % 4], c = tilt[i / 16 % 3], step = mm > 3 ? 1e-3 : dy[i / 48];
         double h[2], c1, c2, slope;
         hs_pair pair = {2, {0.9, 0.1}, {q[i % 4], 0.7 * q[i % 4]}, {mm, 2 * mm}, {i % 2 * mm, i % 3 * mm}, 0, 0};
         hs_two_shift P;
         hs_moments mo;
         hs_two T;
-        hs_two_cgf_estimate(&pair, c, est);
         for (int r = 0; r < 2; r++) h[r] = ldexp(floor(4096 * hs_two_real_h(&pair, r, c, 44)), -12);
         if (hs_two_build(&T, &pair, h, c, c, 10, work)) continue;
         hs_two_moments(&T, c, &mo);

@@ -21,14 +21,15 @@ static void whole(void)
 {
     int kind = 0, add = uniform() < 0.5, few = uniform() < 0.35;
     double m = log_between(0.3, 3), q = log_between(0.01, 0.9), k = floor(log_between(2, few ? 30 : 3000)), eps;
-    double sum, actual, o[3], part[4];
+    double sum, actual, part[4];
     static const char *names[3] = {"pw-aliasing", "pw-smoothing", "pw-truncation"};
     hs_contour C = {0};
     hs_prawitz S = {0};
     hs_point truth, p;
+    hs_cgf cgf;
     int i;
-    hs_cgf_estimate(m, q, add ? -1e-9 : 1, o);
-    eps = k * (add ? -o[1] : o[1]) + between(-1, 5) * sqrt(k * o[2]);
+    cgf = hs_cgf_estimate(m, q, add ? -1e-9 : 1);
+    eps = k * (add ? -cgf.K1 : cgf.K1) + between(-1, 5) * sqrt(k * cgf.K2);
     C.run.b = 1;
     C.run.add = add;
     C.n_threads = 1;
@@ -47,10 +48,10 @@ static void whole(void)
     S.run.k = &k;
     S.rule = rule;
     S.T0 = between(0.5, 14);
-    S.T = uniform() < 0.5 ? 0 : log_between(0.5, 300) / sqrt(k * o[2]);
+    S.T = uniform() < 0.5 ? 0 : log_between(0.5, 300) / sqrt(k * cgf.K2);
     if (few) { /* a limit far beyond the nodes that so few nats ask for */
         S.T0 = between(0.3, 3);
-        S.T = log_between(10, 1e4) / sqrt(k * o[2]);
+        S.T = log_between(10, 1e4) / sqrt(k * cgf.K2);
     }
     if (hs_prawitz_delta(&S, eps, work, hs_prawitz_work(), &p)) return;
     sum = p.aliasing +

@@ -223,7 +223,7 @@ static void one_step(double m, double q, double a)
 
 static void one_pair(double up, double down, double q, double z)
 {
-    double h[HS_BRANCHES], est[3], c1, c2;
+    double h[HS_BRANCHES], c1, c2;
     double y, slope, out;
     long double log_m = 0, re, im;
     int n_real;
@@ -236,7 +236,6 @@ static void one_pair(double up, double down, double q, double z)
     pair.q[0] = q;
     pair.up[0] = up;
     pair.down[0] = down;
-    hs_two_cgf_estimate(&pair, z, est);
     h[0] = hs_grid_mesh(fmin(hs_two_real_h(&pair, 0, z, 40), 0.6));
     if (!(h[0] > 0) || hs_two_build(&T, &pair, h, z, z, 10.3, work)) return;
     n_real = T.nodes[0];
