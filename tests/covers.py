@@ -184,7 +184,7 @@ SCOPE: dict = {}
 def scope(hs) -> None:
     import numpy as np
 
-    from hockeystick import _core, rates, risk_gdp, scratch
+    from hockeystick import _core, rates, replaced, risk_gdp, scratch
     from hockeystick.cli import records
     from hockeystick.grid import convolve
     from hockeystick.individual import epsilons, renyi
@@ -376,6 +376,13 @@ def scope(hs) -> None:
         _core.kept_make(*own, add, 0, math.log(1e-6), 1e-9, 30.0, memory, work)
         return {"upper": _core.kept_ask(memory, np.array(more), len(more), 0, math.log(1e-6), False, work)[1]}
 
+    def chained(find, at, remove, add):
+        """A record zeroed, then replaced, from what either direction says."""
+        said = {"remove": types.SimpleNamespace(upper=remove), "add": types.SimpleNamespace(upper=add)}
+        query = types.SimpleNamespace(epsilon=lambda *_, direction: said[direction])
+        query.log_delta = query.epsilon
+        return {"upper": find(query, None, at, {})}
+
     def regret(mu, truth, h):
         """The largest regret about a point of a Gaussian curve, from four of its points."""
         eps = [1.0 + h * i for i in range(4)]
@@ -396,6 +403,7 @@ def scope(hs) -> None:
     SCOPE.update(lattice=lattice, by_atoms=by_atoms, beside=beside, finite_sample=finite_sample, risk_gdp=risk_gdp)
     SCOPE.update(above=above, atoms=atoms, chernoff=chernoff, early=early, other=other, regret=regret, curve=curve)
     SCOPE.update(hs=hs, np=np, math=math, _core=_core, jumps=jumps, contour=contour, few=few)
+    SCOPE.update(replaced=replaced, chained=chained)
     SCOPE.update(types=types, cut_line=cut_line, rejected=rejected, spent=spent, ruled=ruled)
     SCOPE.update(asked=asked, charged=charged, tail=tail, points=points, expanded=expanded, lines=lines)
     SCOPE.update(bounds=bounds, mixed=mixed, pair=pair, renyi=renyi, epsilons=epsilons, convolve=convolve)
