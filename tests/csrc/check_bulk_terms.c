@@ -29,6 +29,9 @@ static void given_masses(const hs_bulk *J, const double *x, double *p, double *u
 #undef hs_bulk_cell
 #undef hs_nodes_freeze
 #undef hs_bulk_masses
+#include "own_bulk.h"
+#include <complex.h>
+#undef I
 
 /* The integral of w e^{E + iyL} L^n over all branches, r from from[r] to end[r]. */
 static void integral(const hs_bulk *J, const double *from, const double *end, double t, double y, int n, double *re,
@@ -201,6 +204,40 @@ static void tilted(void)
         integral(&J, from, end, t, 0, n, &re, &im);
         term("bulk-moments", fabs(T.moment[n] - re / b) / T.size[n], T.wrong, 1e-12);
     }
+}
+
+/* What is bounded of both factors on the ellipse about a panel, against its largest value on the rim
+ * [theory: small.bulk]. */
+static void rim(void)
+{
+    hs_bulk J;
+    ellipse e;
+    double x = between(-8, 8), half = log_between(0.01, 0.5), rho = ELLIPSE[(int)(uniform() * ELLIPSES)];
+    double t = uniform() < 0.3 ? 0 : log_between(0.01, 5), power, L, left, first, most[4] = {0}, beside = 1e-9;
+    int i, r;
+    if (any_bulk(&J, 0)) return;
+    r = (int)(uniform() * J.pair.branches);
+    if (!ellipse_of(&J, r, x, half, rho, &e)) return;
+    left = bulk_remainder_upper(t, &e, &power);
+    L = log_side_upper(&e.up, J.pair.q[r]) + log_side_upper(&e.down, J.pair.q[r]);
+    first = first_remainder_upper(t, &e, L, power);
+    for (i = 0; i < 400; i++) {
+        double turn = HS_PI * i / 200, up = J.pair.up[r], d = J.pair.down[r], q = J.pair.q[r];
+        double complex z = x + 0.5 * half * (rho * cexp(_Complex_I * turn) + cexp(-_Complex_I * turn) / rho);
+        double complex U1 = q * (cexp(up * z - 0.5 * up * up) - 1), U2 = q * (cexp(-d * z - 0.5 * d * d) - 1);
+        double complex l1 = clog(1 + U1), l2 = clog(1 + U2), E = cexp(l1 + t * (l1 - l2));
+        if (!(cabs(E) < 1e200)) return;
+        if (fabs(cimag(l1)) + fabs(cimag(l2)) > 3) return; /* another branch of the logarithm */
+        most[0] = fmax(most[0], cabs(E - 1 - (1 + t) * U1 + t * U2));
+        most[1] = fmax(most[1], cabs(E * (l1 - l2) - U1 + U2));
+        most[2] = fmax(most[2], cabs(l1 - l2));
+        most[3] = fmax(most[3], cabs(E));
+        beside = fmax(beside, 1 + cabs(E) + cabs(U1) + cabs(U2));
+    }
+    if (most[0] > 1e-6 * beside) log_term("bulk-rim", log(most[0]), log(left));
+    if (most[1] > 1e-6 * beside) log_term("bulk-rim-first", log(most[1]), log(first));
+    log_term("bulk-rim-log", log(most[2]), log(L));
+    log_term("bulk-rim-power", log(most[3]), log(power));
 }
 
 static double own(const hs_value *v) { return v->inner + v->rounding + v->truncation + v->alias_left; }
@@ -491,6 +528,7 @@ int main(int argc, char **argv)
         part_apart(A, A->eps);
         far_one(A);
     }
+    for (i = 0; i < cases(240); i++) rim();
     free(work);
     free(A);
     median("bulk-phase", 60, 40, 4);
@@ -504,6 +542,10 @@ int main(int argc, char **argv)
     median("bulk-moved-b", 60, 1.3, 1.21);
     median("bulk-moved-mean", 60, 1.3, 1.21);
     median("bulk-moved-moments", 60, 1.1, 1.01);
+    median("bulk-rim", 80, 2, 1.1);
+    median("bulk-rim-first", 80, 2, 1.1);
+    median("bulk-rim-log", 80, 1.5, 1.1);
+    median("bulk-rim-power", 80, 1.1, 1.01);
     median("bulk-alias", 80, 2, 1.1);
     median("bulk-fall", 80, 6, 1.3);
     median("bulk-truncation", 60, 300, 40);
