@@ -497,6 +497,67 @@ static void part_apart(const bulk_line *A, double eps)
     term("part-chernoff", fmax(0, (double)expm1l(exact - v.log_scale)), v.upper - 1, 1e-18 * fabs(v.log_scale));
 }
 
+/* Chernoff's bound of the only part, which raises the upper end as what is left out of it does. */
+static void part_left_out(bulk_line *A, double eps)
+{
+    hs_value F, S;
+    int64_t N = A->part[0].F.N;
+    bulk_line_at(A, eps, &F);
+    A->part[0].F.N = -1;
+    bulk_line_at(A, eps, &S);
+    A->part[0].F.N = N;
+    log_term("bulk-part", log(F.value) + F.log_scale, log(S.alias_right) + S.log_scale);
+    ends(&S);
+}
+
+/* Of two steps: the other one brings a far jump back below eps [theory: small.bulk-parity]. */
+static void brought_back(bulk_line *A, double eps)
+{
+    double k = A->J.k, mass = 0, wide = 0.5 * A->J.wide, g;
+    int r;
+    for (r = 0; r < A->J.pair.branches; r++)
+        if (A->J.pair.down[r] == 0) wide = fmin(wide, -log1p(-A->J.pair.q[r]));
+    wide *= between(0.05, 0.95);
+    for (r = 0; r < A->J.pair.branches; r++) A->cell_from[r] = hs_bulk_place(&A->J, r, eps + wide);
+    A->J.k = 2;
+    far_enough(A, eps, 0);
+    for (r = 0; r < A->J.pair.branches; r++) {
+        const hs_pair *pair = &A->J.pair;
+        g = fmin(hs_bulk_place(&A->J, r, eps - A->far_loss), A->J.x0[r]);
+        mass += pair->w[r] * ((1 - pair->q[r]) * normal_cdf(g) + pair->q[r] * normal_cdf(g + pair->down[r]));
+    }
+    if (A->far_loss < HUGE_VAL && mass > 1e-250) log_term("bulk-far-back", eps + log(mass), brought_back_upper(A, eps));
+    A->J.k = k;
+}
+
+/* Of two steps: both jump, by panels over both; and the least loss at a place, in long double. */
+static void both_jump(const bulk_line *A, double eps)
+{
+    hs_bulk J = A->J;
+    const hs_pair *pair = &J.pair;
+    double sum = 0;
+    int i, j, r, s, n = 12;
+    J.k = 2;
+    for (r = 0; r < pair->branches; r++) {
+        double x = between(-6, 8), low = loss_lower(&J, r, x);
+        long double up = pair->up[r], down = pair->down[r], q = pair->q[r], loss;
+        loss = log1pl(q * expm1l(up * x - 0.5L * up * up)) - log1pl(q * expm1l(-down * x - 0.5L * down * down));
+        if (low > 0) log_term("bulk-loss-least", log(low), (double)logl(loss));
+        for (s = 0; s < pair->branches; s++)
+            for (i = 0; i < 20 * n && pair->up[r] > 0 && pair->up[s] > 0; i++)
+                for (j = 0; j < 20 * n; j++) {
+                    double y = J.cut[r] + i / 20 + 0.5 * (1 + x20[i % 20]);
+                    double z = J.cut[s] + j / 20 + 0.5 * (1 + x20[j % 20]);
+                    hs_bulk_loss a = hs_bulk_loss_at(&J, r, y), b = hs_bulk_loss_at(&J, s, z);
+                    double L = a.l1 - a.l2 + b.l1 - b.l2;
+                    if (L > eps)
+                        sum -= 0.25 * pair->w[r] * pair->w[s] * w20[i % 20] * w20[j % 20] * expm1(eps - L) *
+                               exp(a.l1 + b.l1 - 0.5 * (y * y + z * z) - 2 * HS_LOG_SQRT_2PI);
+                }
+    }
+    if (sum > 1e-250) log_term("bulk-two", log(sum), two_jumps_upper(&J, eps));
+}
+
 int main(int argc, char **argv)
 {
     bulk_line *A = malloc(sizeof *A);
@@ -527,6 +588,9 @@ int main(int argc, char **argv)
         if (!any_line(A, &l, &F)) continue;
         part_apart(A, A->eps);
         far_one(A);
+        part_left_out(A, A->eps);
+        brought_back(A, A->eps);
+        if (i % 4 == 0) both_jump(A, A->eps);
     }
     for (i = 0; i < cases(240); i++) rim();
     free(work);
@@ -558,6 +622,10 @@ int main(int argc, char **argv)
     median("bulk-beyond", 8, 600, 40);
     median("bulk-upper", 8, 100, 40);
     median("bulk-far-one", 8, 8, 4.1);
+    median("bulk-part", 60, 20, 4);
+    median("bulk-far-back", 40, 3, 1.1);
+    median("bulk-two", 5, 100, 4);
+    median("bulk-loss-least", 5, 1.001, 1.001);
     median("bulk-end-lower", 200, 1.01, 1.001);
     median("bulk-end-upper", 150, 1.01, 1.001);
     return terms_end();
