@@ -369,6 +369,7 @@ def test_two_runs_in_real_space(kind):  # [theory: small.two-steps]
         truth = math.log(two_pair_runs(branches, eps))
         assert found.lower - 3e-8 <= truth <= found.upper + 3e-8
         assert found.upper - found.lower < 1e-3
+        assert found.width <= 2 * sum(found.terms) * (1 + 1e-6) + 1e-13
         seen += 1
 
 

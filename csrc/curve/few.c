@@ -85,7 +85,7 @@ static masses masses_above(const hs_pair *pair, int r, double x)
     return out;
 }
 
-/* What the set of outcomes above g misses of the best one for the loss y, over the weight of the branch. */
+/* What the set of outcomes above g, or none, misses of the best one for the loss y, over the weight of the branch. */
 static double few_missed_upper(const hs_bulk *J, int r, double g, double y, const masses *above)
 {
     double edge, loss = loss_near(J, r, g, &edge), off = fabs(loss - y) + edge, err;

@@ -179,6 +179,9 @@ static void bounds(void)
         up = log_size(&A, x, 0);
         if (up > -HUGE_VAL) term("allocation-h", exp(up - A.log_top), exp(log_h_at_upper(&A, x) - A.log_top), 1e-12);
     }
+    x = A.x_end + between(0, 1);
+    up = log_size(&A, x, 0);
+    if (up > -HUGE_VAL) log_term("allocation-beyond", up - 1.1e-3, log_h_at_upper(&A, x));
     th = between(0, 1);
     cut = log(cos(th));
     for (k = 0; k < 2; k++) { /* right, then left */
@@ -194,6 +197,13 @@ static void bounds(void)
         if (sum > 0)
             term(k ? "allocation-left" : "allocation-right", x * sum / (1 + x * up), x * up / (1 + x * up), 1e-12);
     }
+}
+
+/* The modulus of a complex number of any size. */
+static void modulus(void)
+{
+    double x = between(-1, 1) * log_between(1e-150, 1e150), y = x * between(-2, 2);
+    log_term("allocation-modulus", (double)logl(hypotl(x, y)), log(modulus_upper(x, y)));
 }
 
 /* What F falls by, and the variance of the tilted loss. */
@@ -233,11 +243,14 @@ int main(int argc, char **argv)
     for (i = 0; i < cases(200); i++) strips();
     for (i = 0; i < cases(160); i++) bounds();
     for (i = 0; i < cases(80); i++) law();
+    for (i = 0; i < cases(200); i++) modulus();
     median("allocation-mesh", 300, 10, 3);
     median("allocation-ends", 200, 10, 2);
     median("allocation-normal", 500, 30, 5);
     median("allocation-strips", 200, 1e3, 200);
     median("allocation-h", 80, 3, 1.2);
+    median("allocation-beyond", 30, 60, 2);
+    median("allocation-modulus", 100, 1.001, 1.001);
     median("allocation-right", 30, 60, 4);
     median("allocation-left", 40, 2, 1.01);
     median("allocation-variance", 60, 1.1, 1.05);

@@ -1,5 +1,12 @@
 /* check_few_terms.c - what hs_laplace_few (laplace.c) claims of the rounding of delta of the outcomes with no or one loss
- * off the atoms, against the same sums in long double. */
+ * off the atoms, against the same sums in long double; what few.c takes for missed by a set of outcomes that ends beside
+ * the best one, against integrals between both. */
+#define hs_few_work own_few_work
+#define hs_few_delta own_few_delta
+#define hs_few_eps own_few_eps
+#define few few_run /* terms.h has a function of that name */
+#include "curve/few.c"
+#undef few
 #include "law/law.h"
 #include <float.h>
 #include "terms.h"
@@ -59,10 +66,51 @@ static void few_losses(void)
     term("few-rounding", (double)(fabsl(value - sum) / sum), err / (double)sum, 1e-16);
 }
 
+/* num - e^y den of a branch between two places, over its weight, in absolute value. */
+static double between_places(const hs_pair *pair, double from, double to, double y, const double *x20,
+                             const double *w20)
+{
+    long double up = pair->up[0], down = pair->down[0], q = pair->q[0], sum = 0;
+    int i, n = 1 + (int)(fabs(to - from) / 0.1), j;
+    for (i = 0; i < n; i++)
+        for (j = 0; j < 20; j++) {
+            long double half = 0.5L * ((long double)to - (long double)from) / n, x = from + half * (2 * i + 1 + x20[j]);
+            long double num = q * expm1l(up * x - 0.5L * up * up), den = q * expm1l(-down * x - 0.5L * down * down);
+            sum += half * w20[j] * (num - den - expm1l(y) * (1 + den)) * expl(-0.5L * x * x - HS_LOG_SQRT_2PI);
+        }
+    return fabs((double)sum);
+}
+
+/* A set of outcomes that ends a little or much off the place of the loss y [theory: small.two-steps]. */
+static void missed_outcomes(double *work, const hs_rule *rule)
+{
+    hs_pair pair = {.branches = 1, .w = {1}, .q = {log_between(1e-4, 0.5)}, .up = {between(0.3, 5)}};
+    double at = between(-6, 6), g = at + (uniform() < 0.5 ? -1 : 1) * log_between(1e-7, 3), y, edge, off, missed;
+    hs_bulk J;
+    masses above, right;
+    if (uniform() < 0.5) pair.down[0] = pair.up[0];
+    if (hs_bulk_open(&J, &pair, 2, rule, work)) return;
+    y = loss_near(&J, 0, at, &edge);
+    off = fabs(loss_near(&J, 0, g, &edge) - y);
+    above = masses_above(&pair, 0, g);
+    right = masses_above(&pair, 0, at);
+    missed = fmin(between_places(&pair, g, at, y, rule->x, rule->w), right.gap - expm1(y) * right.den);
+    if (missed > 1e-14 * (above.num + normal_cdf(g)))
+        log_term(off < 1e-6 ? "few-missed-near" : "few-missed", log(missed),
+                 log(few_missed_upper(&J, 0, g, y, &above)));
+}
+
 int main(int argc, char **argv)
 {
+    double *work = room(HS_BULK_WORK), x20[20], w20[20];
+    const hs_rule rule = {20, x20, w20};
     int i;
     terms_begin(argc, argv);
+    gauss_legendre(20, x20, w20);
+    for (i = 0; i < cases(2000); i++) missed_outcomes(work, &rule);
+    free(work);
+    median("few-missed", 200, 2e5, 30);
+    median("few-missed-near", 50, 1e5, 100);
     if (LDBL_MANT_DIG < 64) { /* nothing that the sums could be compared with */
         printf("no long double here\n");
         return 0;
