@@ -1,10 +1,12 @@
 """Random allocation by points of its density: against closed forms, convolution, the transform on rotated lines and
 each other."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
+import scipy.special
 from mpmath import mp
 
 import hockeystick as hs
@@ -345,6 +347,68 @@ def test_what_a_wide_mesh_misses_of_a_jump(monkeypatch):
     by = np.abs(coarse - value)
     assert rough.missed > 1e3 * fine.missed
     assert (by < error + off).all() and by.max() > 0.01 * rough.missed
+
+
+def _over(exact, bound, most):
+    """An upper bound of a logarithm that is no more than so many nats too large."""
+    assert exact <= bound + 1e-9 and bound <= exact + most, (exact, bound)
+
+
+@pytest.mark.parametrize(("m", "t", "b", "r"), [(0.5, 50, 1.5, 0.3), (0.2, 400, 2.5, -0.2), (1.0, 2000, 3.0, 0.01)])
+@np.errstate(all="ignore")
+def test_bounds_that_a_line_is_made_of(m, t, b, r):
+    """Each against a fine sum over the normal variable [theory: allocation.cut, allocation.line]."""
+    line = allocation_density._Line(m, t, r, b, 2 * min(0.7, 0.05 / m), 1.0)
+    R = line.rule
+    g = np.linspace(-24.0, R.end, 100001)
+    n, X = np.exp(-0.5 * g * g) * (g[1] - g[0]) / math.sqrt(2 * math.pi), np.exp(m * g - 0.5 * m * m)
+    chi = scipy.special.ndtr((b - g) / R.eta)
+    cell = np.clip(((g - R.g[0]) / R.H).astype(int), 0, R.g.size - 1)
+    inside = (g >= R.g[0]) & (g < b + 6 * R.eta)
+    peak = (-0.5 * g * g + np.log(chi + 1e-300) - m * g + 0.5 * m * m - R.log_peaks_upper()[cell])[inside]
+    assert peak.max() <= 1e-9 and np.median(peak) > -1.5
+    for shift in (0.0, m):
+        _over(math.log((n * scipy.special.ndtr((g + shift - b) / R.eta)).sum()), R.log_rejected_upper(shift), 0.1)
+    _over(math.log(n[-1] / (g[1] - g[0]) * chi[-1]), R.log_end_upper(0.0), 4)
+    for q in (-0.1, 0.5, 3.0):
+        fallen = n * np.exp(-q * X)
+        mean = (chi * fallen).sum()
+        _over(math.log(mean), R.log_mean(q, by_cells=True), 0.6)
+        _over(math.log((chi * fallen / X).sum()), R.log_inverse_upper(q), 1.0)
+        for tau in (0.2, 0.05):
+            more = ((np.abs(scipy.special.ndtr((b - g + 1j * tau) / R.eta)) - chi) * fallen).sum()
+            if more > 1e-10 * mean:
+                _over(math.log(more), R.log_turned_upper(tau, q), 4)
+    for at in (2.0, 6.0):
+        left = math.log((n * np.exp(min(r, 0.0) * (X - 1)))[g < -at].sum())
+        _over(left, line.log_left_upper(r, at) - 0.5 * at * at, 5)
+    for power in (0, 1):
+        left = (n * np.exp(r * (X - 1) - 0.4 * X) / X**power)[g < R.g[0]].sum()
+        if left > 0:
+            _over(math.log(left), line.log_beyond_upper(r, 0.4, power), 8)
+    eta, missed = R.eta, []
+    for wide, tau, y in itertools.product((1.0, 1.5), (0.17, 0.5, 1.4), (5.0, 20.0)):
+        if m * tau < 1.4 and tau < 20 * eta:
+            line.rule = R = allocation_density._Rule(m, b, eta, wide * eta, tau, 6.0)
+            s, sums = -r + 1j * y, ((n * chi, X - 1), (R.w, R.d))
+            exact, rule = ((w * (np.expm1(-s * d) + s * d)).sum() for w, d in sums)
+            missed.append(abs(exact - rule) / line.missed_upper(r, y))
+    assert 0.005 < max(missed) < 1
+
+
+@pytest.mark.parametrize("deviations", [0.5, 3.0])
+@np.errstate(all="ignore")
+def test_bounds_of_a_jump_hold(deviations):  # [theory: allocation.jump]
+    law = allocation_density._Law(1.0, 10**6)
+    _, jumps = _jumps(law, deviations)
+    g = np.linspace(jumps.b - 16 * jumps.eta, jumps.b + 30, 100001)
+    X = np.exp(jumps.m * g - 0.5 * jumps.m**2)
+    density = scipy.special.ndtr((g - jumps.b) / jumps.eta) * np.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)
+    _over(math.log((density / (jumps.m * X)).max()), math.log(jumps.peak), 0.5)
+    for tau, near, whole in ((0.7, 1e-3, 2e-3), (0.2, 1e-5, 1e-4)):
+        s = X * math.sin(jumps.m * tau)
+        exact = (density * np.exp(-near * s) / -np.expm1(-whole * s)).sum() * (g[1] - g[0])
+        _over(math.log(exact), math.log(jumps._decay_upper(tau, near, whole)), 1)
 
 
 @np.errstate(all="ignore")

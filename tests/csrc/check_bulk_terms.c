@@ -592,7 +592,7 @@ int main(int argc, char **argv)
         brought_back(A, A->eps);
         if (i % 4 == 0) both_jump(A, A->eps);
     }
-    for (i = 0; i < cases(240); i++) rim();
+    for (i = 0; i < cases(960); i++) rim();
     free(work);
     free(A);
     median("bulk-phase", 60, 40, 4);
