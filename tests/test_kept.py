@@ -118,17 +118,19 @@ def test_the_other_direction_is_bounded(n, low, high, q, most, delta, off):  # [
     work = np.empty(max(_core.KEPT_WORK, _core.contour_work(n)))
     first, more = hs.compose(*stream(7, n, low, high, q, most)), stream(8, n // 5, low, high, q, most)
     rows = np.vstack([np.array([1 / step.base.sigma, step.q, count]) for step, count in more])
+    plain = np.array([[0.02, 1.0, 200.0]])
     rule = next(iter(kept.Question(first, "add_remove", True, None, 1).narrower_rules))
     for steps, options in ((gaussian_steps(first, "add_remove"), {}), (rule.steps, rule.options)):
-        for add, new in ((0, rows[:0]), (0, rows), (1, rows)):
+        for add, new in ((0, rows[:0]), (0, rows), (1, rows), (0, plain)):
             memory = np.empty(_core.KEPT_ROOM)
             asked = *steps, add, 0, math.log(delta), 1e-9, 30.0, memory, work
             assert _core.kept_make(*asked, **options) == 0
             found, below = _core.kept_ask(memory, new, len(new), 0, math.log(delta), False, work)
             assert found.status == 0
-            whole = gaussian_steps(first + hs.compose(*more) if len(new) else first, "add_remove")
+            added = [hs.gaussian(1 / plain[0, 0]) * 200] if new is plain else more if len(new) else []
+            whole = gaussian_steps(hs.compose(first, *added), "add_remove")
             other = contour.point(whole, 1 - add, found.lower)
-            assert other.lower <= below <= other.upper + (1.5 if add else off)
+            assert other.lower <= below <= other.upper + (1.5 if add or new is plain else off)
             assert meet(found.root("contour"), contour.root(whole, add, math.log(delta)))
 
 
