@@ -183,6 +183,7 @@ typedef struct {
     hs_run run;
     int n_threads;
     int more;      /* room for so many steps that kept.c adds */
+    int sides;     /* 2: these are those of a replaced record, two-sided pairs and shifts twice as large */
     int64_t n_max; /* most outer nodes; no more than HS_OUTER_MAX, or a 16th of it for 32 steps and more */
     double rtol, T0;
     hs_poll *poll;

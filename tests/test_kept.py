@@ -9,7 +9,7 @@ import pytest
 import hockeystick as hs
 from hockeystick import _core
 from hockeystick.routes import contour, kept
-from hockeystick.what.pair import gaussian_steps
+from hockeystick.what.pair import gaussian_steps, paired_steps
 
 
 def stream(seed: int, n: int, low: float, high: float, q, most: int = 1):
@@ -56,6 +56,25 @@ def test_asked_after_every_step(name):  # [theory: line.kept, compression.above]
             width = whole.upper - whole.lower
             most = 2e-9 if width <= 1e-9 * whole.upper else 2e-8  # of those that do not meet the goal a rule is wider
             assert point.upper - point.lower <= max(4 * width, most * whole.upper)
+
+
+@pytest.mark.parametrize(("n", "q"), [(150, 0.01), (90, (0.02, 0.1, 1)), (70, 1)])
+def test_replaced_records(n, q):  # [theory: line.kept, compression.pair]
+    """The same where a sampled step is a two-sided pair and a plain one has twice the shift, against sums of pairs."""
+    accountant = hs.Accountant(adjacency="replace_one")
+    for i, (step, count) in enumerate(stream(n, n, 1, 3, q, 5)):
+        accountant.step(step, count)
+        if i < 20:
+            continue
+        root, point = accountant.epsilon(1e-6), accountant.delta(1.5)
+        if i % 29 == 0:
+            paired = paired_steps(hs.compose(*accountant.run.parts), "replace_one", False)
+            whole, at = contour.pair_root(paired, 0, 1e-6), contour.pair_point(paired, 0, 1.5).of_delta()
+            assert meet(root, whole) and meet(point, at)
+            assert root.upper - root.lower <= 4 * (whole.upper - whole.lower) + 1e-9 * whole.upper
+            assert point.upper - point.lower <= max(4 * (at.upper - at.lower), 1e-8 * at.upper)
+    assert accountant._lines._kept
+    assert meet(accountant.epsilon(1e-6, adjacency="add_remove"), hs.epsilon(accountant.run, 1e-6))
 
 
 def test_lines_are_made_seldom(monkeypatch):
@@ -256,6 +275,7 @@ def test_the_gate_of_kept_lines():
     memory = np.empty(_core.KEPT_ROOM)
     asked = *steps, 0, 0, -10.0, 1e-9, 30.0
     assert _core.kept_make(*asked, memory, np.empty(10)) > 1
+    assert _core.kept_make(*asked, memory, work, sides=2) > 1  # of replaced records these would be pairs
     assert _core.kept_make(*asked, memory, work) == 0
     row = np.array([[0.5, 0.01, 1.0]])
     found, below = _core.kept_ask(memory, np.repeat(row, 2000, axis=0), 0, 0, -10.0, False, work)

@@ -435,17 +435,16 @@ static int pair_cgfs(const hs_contour *C, hs_two *T, const double *z, double k, 
     return HS_OK;
 }
 
-/* Step j, a two-sided pair (twosided.c), by the same steps. */
-static int visit_pair(const hs_contour *C, int64_t j, hs_sums *S, double *work)
+/* A two-sided pair (twosided.c), by the same steps; of V what is said about the step. */
+static int visit_pair(const hs_contour *C, const hs_pair *pair, const gridded *V, hs_sums *S, double *work)
 {
-    const hs_pair *pair = &C->run.pair[j];
     double z[3] = {C->c, C->s_right, C->s_left};
-    double h[HS_BRANCHES], R = pair_depth(C), level = 0, k = C->run.k[j];
+    double h[HS_BRANCHES], R = pair_depth(C), level = 0, k = V->k;
     double out = 0, c1, c2;
     hs_two T;
     hs_two_shift P;
     hs_moments mo[3];
-    int i, st, shifted, ruled = hs_is_ruled(C, j);
+    int i, st, shifted, ruled = V->ruled;
     if (!pair_meshes(C, pair, z, hs_two_cgf_estimate(pair, z[0]).K, R, h, &shifted)) return HS_TOO_MANY_NODES;
     if ((st = hs_two_build(&T, pair, h, fmin(fmin(z[0], z[1]), z[2]), fmax(fmax(z[0], z[1]), z[2]),
                            sqrt(2 * (R + 3)) + 1, work)))
@@ -460,7 +459,7 @@ static int visit_pair(const hs_contour *C, int64_t j, hs_sums *S, double *work)
         c1 = hs_two_shift_nodes(&P, C->dy, C->N, T.G.er, S->zr, S->zi);
         add_node_range(C, k, 0, ruled, c1, P.quad, 0, C->N + 1, S);
     } else pair_nodes(C, &T, k, ruled, c1, c2, level + 4 * exp(-R - 2), S);
-    if (!hs_is_light(C, j)) pair_tail(C, &T, k, ruled, c1, c2, level, mo, S);
+    if (!V->light && C->y_far >= 0) pair_tail(C, &T, k, ruled, c1, c2, level, mo, S);
     S->k_smooth += k;
     return HS_OK;
 }
@@ -499,9 +498,10 @@ static void add_sums(const hs_contour *C, const hs_sums *s, hs_sums *S)
 /* One more step of a line whose tail is known, C->y_far < 0. work: HS_STEP_WORK doubles. */
 int hs_contour_visit_more(const hs_contour *C, double m, double q, double k, hs_sums *S, double *work)
 {
+    const hs_pair replaced = {1, {1}, {q}, {m}, {m}, 0, 0};
     gridded V = {.k = k};
-    if (q < 1) return visit_subsampled(C, m, q, &V, S, work);
-    visit_gaussian(C, m, k, S);
+    if (q < 1) return C->sides == 2 ? visit_pair(C, &replaced, &V, S, work) : visit_subsampled(C, m, q, &V, S, work);
+    visit_gaussian(C, C->sides == 2 ? 2 * m : m, k, S);
     return HS_OK;
 }
 
@@ -524,12 +524,12 @@ static int visit_chunk(const hs_contour *C, int chunk, double *sums, double *own
     if (!chunk && C->run.n_fits) memcpy(s->node, s->fit, sizeof(double) * (size_t)size);
     for (j = lo; j < hi && st == HS_OK; j++) {
         if (hs_stopped(C->poll, 1e4 + 100 * (double)size)) st = HS_INTERRUPTED;
-        else if (hs_is_pair(C, j)) st = visit_pair(C, j, s, own);
-        else if (C->run.q[j] == 1) visit_gaussian(C, C->run.m[j], C->run.k[j], s);
+        else if (C->run.q[j] == 1 && !hs_is_pair(C, j)) visit_gaussian(C, C->run.m[j], C->run.k[j], s);
         else {
             gridded V = {
                 .k = C->run.k[j], .ruled = hs_is_ruled(C, j), .light = hs_is_light(C, j), .apart = hs_is_apart(C, j)};
-            st = visit_subsampled(C, C->run.m[j], C->run.q[j], &V, s, own);
+            st = hs_is_pair(C, j) ? visit_pair(C, &C->run.pair[j], &V, s, own)
+                                  : visit_subsampled(C, C->run.m[j], C->run.q[j], &V, s, own);
         }
     }
     return st;

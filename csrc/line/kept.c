@@ -13,8 +13,11 @@
  * A line of C->more = 0 takes in nothing and knows nothing of the other direction: it is that of a part of the curve,
  *   whose points are asked of it one by one (routes/placed.py) [theory: line.near].
  *
- * What it does not do: two-sided pairs; lines of more than HS_KEPT_NODES nodes; move c, dy or N. A run that has grown
- *   far beyond R, or whose root has moved beyond reach, is HS_LOOSE or declined: it needs a line of its own.
+ * Steps of a replaced record, C->sides = 2, are added as two-sided pairs: their curve is one in both directions, so that
+ *   nothing is kept of the other.
+ *
+ * What it does not do: lines of more than HS_KEPT_NODES nodes; move c, dy or N. A run that has grown far beyond R, or
+ *   whose root has moved beyond reach, is HS_LOOSE or declined: it needs a line of its own.
  */
 #include "line/line.h"
 
@@ -115,7 +118,8 @@ static int kept_answer(kept_line *L, int have_eps, double value, hs_crossing *ou
         st = hs_line_point(&L->C, value, &out->delta);
         out->lower = out->estimate = out->upper = value;
     } else st = hs_line_root(&L->C, value, out);
-    if (st <= HS_LOOSE) {
+    *below = HUGE_VAL;
+    if (st <= HS_LOOSE && L->K_o < HUGE_VAL) {
         double most = L->t * (fabs(out->lower) + 1) + fabs(L->K_o);
         *below = L->K_o - L->t * out->lower + 8 * HS_U * most;
     }
@@ -156,10 +160,11 @@ static int make_at(hs_contour *C, int have_eps, double value, double depth, doub
     L->S = *S;
     place_rows(C, &L->S, kept + HEAD, 0);
     memmove(L->S.re, S->re, sizeof(double) * ROWS * (size_t)(C->N + 1));
+    L->t = 0;
     L->K_o = HUGE_VAL;
-    if (C->more) make_other(L, C, C->eps, work, n_work);
+    if (C->more && C->sides != 2) make_other(L, C, C->eps, work, n_work);
     L->C.run.m = L->C.run.q = L->C.run.k = NULL;
-    L->C.run.pair = NULL;
+    L->C.run.pair = NULL; /* hs_contour_visit_more makes its own */
     L->C.run.fits = NULL; /* their errors are in the sums */
     L->C.poll = NULL;
     L->C.y_far = -1; /* the tail is known */
@@ -179,6 +184,15 @@ static int try_at(hs_contour *C, int have_eps, double value, double depth, doubl
     return st ? st : hs_kept_ask(kept, &none, have_eps, value, work, n_work, at, &below);
 }
 
+/* Whether the sampled steps of a line are what those that it takes in will be: pairs or none. */
+static int takes_more(const hs_contour *C)
+{
+    int64_t j;
+    for (j = 0; j < C->run.b; j++)
+        if (C->sides == 2 ? C->run.q[j] < 1 && !hs_is_pair(C, j) : hs_is_pair(C, j)) return 0;
+    return 1;
+}
+
 /* The first line that answers to rtol or, HS_LOOSE, to HS_KEPT_LOOSE rtol, at one of the depths of contour.c; where
  * there is none, HS_LOOSE, the narrowest before a lower line was not half as wide, if it is narrow enough to be asked.
  * C->more: most steps that it is to take in; while its run grows, HS_KEPT_LOOSE rtol will do, or twice its width. */
@@ -187,7 +201,7 @@ int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_
     hs_crossing at = {0};
     double loose = (C->more ? HS_KEPT_LOOSE : 1) * C->rtol, best = HUGE_VAL, width = HUGE_VAL, most;
     int i, depth = 0, st = HS_TOO_MANY_NODES;
-    if (C->more && hs_has_pairs(C)) return HS_BAD_ARGUMENT;
+    if (C->more && !takes_more(C)) return HS_BAD_ARGUMENT;
     if (n_work < hs_kept_work()) return HS_SCRATCH;
     for (C->ktot = 0, i = 0; i < C->run.b; i++) C->ktot += C->run.k[i];
     /* the more, the more rounding is paid for, which is little beside that of many steps */

@@ -72,7 +72,7 @@ cdef extern from "hs.h" nogil:
         HS_BAD_ARGUMENT, HS_OUTER_MAX, HS_CHUNKS, HS_STEP_COLUMNS
     ctypedef struct hs_contour:
         hs_run run
-        int n_threads, more
+        int n_threads, more, sides
         int64_t n_max
         double rtol, T0, t
         hs_poll *poll

@@ -226,6 +226,7 @@ def kept_make(
     more: int = ...,
     n_threads: int = ...,
     pairs: NDArray[np.uint8] | None = ...,
+    sides: int = ...,
 ) -> int: ...
 def kept_size(kept: _Vector) -> int: ...
 def kept_ask(

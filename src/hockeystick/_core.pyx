@@ -382,13 +382,13 @@ KEPT_MORE, KEPT_ROOM, KEPT_WORK = HS_KEPT_MORE, hs_kept_room(), hs_kept_work()
 def kept_make(m, q, k, int add, int have_eps, double value, double rtol, double T0, double[::1] kept,
               double[::1] work, const double[:, ::1] fits=None, int ruled=0, int light=0,
               const double[:, ::1] outline=None, int light_outline=0, int more=HS_KEPT_MORE, int n_threads=1,
-              const unsigned char[::1] pairs=None):
+              const unsigned char[::1] pairs=None, int sides=1):
     """The status of a line that was made to be kept in KEPT_ROOM doubles; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs, light, outline, light_outline), &poll)
     cdef int status
     lengths(kept.shape[0], hs_kept_room(), hs_kept_room())
-    C.rtol, C.T0, C.more, C.n_threads = rtol, T0, more, n_threads
+    C.rtol, C.T0, C.more, C.sides, C.n_threads = rtol, T0, more, sides, n_threads
     with nogil:
         status = hs_kept_make(&C, have_eps, value, &work[0], work.shape[0], &kept[0])
     passed(&poll)

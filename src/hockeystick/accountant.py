@@ -13,7 +13,7 @@ from .arguments import one_of, respelled
 from .bound import Bound, DomainError, LimitError
 from .compression import RATES_MAX, StepMoments
 from .recorded import RecordedRun, gather, joined, moments_of, takes
-from .routes.kept import FEWEST, Lines
+from .routes.kept import FEWEST, Lines, sides_of
 from .serial import brief
 from .state import ACCOUNTANT, MOMENTS, from_dict, to_dict
 from .what.mechanism import K_MAX, Mechanism, Recorder, Run, as_run, count, real
@@ -443,13 +443,13 @@ class Accountant(Recorder):
         lines, roots = self._lines, query_name == "epsilon"
         if options or type(at) is not float or (roots and not 0 < at < 1):
             return None
-        if lines is None or self._ledger is not None or self.adjacency == "replace_one":
+        if lines is None or self._ledger is not None:
             return None
         with self._lock:
             if lines is not self._lines:
                 return None
             place, total = lines.place, lines.total
-        found = lines.again(roots, at, place, total)
+        found = lines.again(roots, sides_of(self.adjacency), at, place, total)
         return found and query.bound_of(found).answers(query_name, at)
 
     def _asked(self) -> Run:

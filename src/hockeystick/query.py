@@ -353,7 +353,7 @@ class _Settings(Question):
         """The larger over the directions. One is left out where both have the same losses, or it is proved to be the
         smaller [theory: pair.directions, line.both]."""
         found = None
-        if self.gaussian and self.run.gathered and self.run.lines and self.route in ("auto", "contour"):
+        if self.run.gathered and self.run.lines and self.route in ("auto", "contour"):
             found = largest_kept(self, what, at)
         elif self.enough is not None and self.route == "auto" and self.gaussian and what == "point":
             found = bounds.ruled_far_below(self, at, self.enough)

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _core, scratch
 from ..answers import Crossing, Point, Root, larger, ordered
 from ..arguments import log_lower
+from ..what.pair import paired_steps
 from . import contour
 from .question import Question
 
@@ -77,16 +78,15 @@ class Lines:
         if not self._held():
             return None
         try:
-            return self._asked((have_eps, add, value, goal), question)
+            return self._asked(_Key(have_eps, add, sides_of(question.adjacency), value, goal), question)
         finally:
             self._lock.release()
 
-    def again(self, roots: bool, at: float, place: int, total: float) -> Point | Root | None:
+    def again(self, roots: bool, sides: int, at: float, place: int, total: float) -> Point | Root | None:
         """eps(delta) or delta(eps) of so many steps, the larger over the directions, without a question, where a line
-        of REMOVE that was made for the same says it alone and need not be made anew; else None. Not under replace_one.
-        """
+        of REMOVE that was made for the same says it alone and need not be made anew; else None."""
         have_eps = int(not roots)
-        key = have_eps, 0, at if have_eps else math.log(at), contour.RTOL
+        key = _Key(have_eps, 0, sides, at if have_eps else math.log(at), contour.RTOL)
         if not total <= (1 + GROWTH) * self._tried.get(key, 0.0) or not self._held():
             return None
         try:
@@ -96,14 +96,14 @@ class Lines:
         if answer is None:
             return None
         found, below = answer
-        if not _larger(found, below, have_eps, at):
+        if sides == 1 and not _larger(found, below, have_eps, at):
             return None
         found = ordered(found.within_a_curve(at))
         return found if roots else found.of_delta()
 
     def far_upper(self, question: Question, add: int, eps: float) -> float:
         """Chernoff's bound of log delta(eps), at the tilt that was best when it was last placed."""
-        run, key = question.run, (_FAR, add, eps, 0.0)
+        run, key = question.run, _Key(_FAR, add, 1, eps, 0.0)
         if not self._held():
             return math.inf
         try:
@@ -119,7 +119,7 @@ class Lines:
         finally:
             self._lock.release()
 
-    def _asked(self, key: Any, question: Question):
+    def _asked(self, key: _Key, question: Question):
         base, extra = question.run.recorded()
         tried = self._tried.get(key)
         if tried is None:
@@ -141,14 +141,14 @@ class Lines:
                 self._kept.pop(key, None)
         return answer
 
-    def _answer(self, key: Any, place: int, total: float, extra):
+    def _answer(self, key: _Key, place: int, total: float, extra):
         """What a line says of all steps up to `place`, so many, and some more; None where it does not serve."""
         line = self._kept.get(key)
         if len(extra):
             total += float(extra[:, 2].sum())
         if line is None or place < line.place or total > (1 + 2 * GROWTH) * line.total:
             return None
-        have_eps, _, value, _ = key
+        have_eps, value = key.have_eps, key.value
         first, last = line.place - self._first, place - self._first
         rows = np.concatenate([self._rows[first:last], extra]) if len(extra) else self._rows[first:last]
         line.place = LOST  # where it has no room for what was recorded, or fails on the way
@@ -165,7 +165,7 @@ class Lines:
             return (found.root(line.route) if isinstance(found, Crossing) else found.point(line.route)), below
         return None
 
-    def _hold(self, key: Any, line: _Line | None, base) -> None:
+    def _hold(self, key: _Key, line: _Line | None, base) -> None:
         """Keep a line for all steps of `base`, note that there is none, or, without `base`, that it was asked for."""
         if key not in self._tried and len(self._tried) >= LINES:
             self._kept, self._tried = {}, {}
@@ -181,6 +181,22 @@ class Lines:
 _NOTHING = np.empty((0, 3))
 _FAR = 2
 """In place of have_eps: Chernoff's bound."""
+
+
+class _Key(NamedTuple):
+    """What a line is asked: whether it is given eps, in which direction, of pairs with how many sides, where, and how
+    well."""
+
+    have_eps: int
+    add: int
+    sides: int
+    value: float
+    goal: float
+
+
+def sides_of(adjacency: str) -> int:
+    """2 where a sampled step is a two-sided pair and a plain one has twice the shift."""
+    return 2 if adjacency == "replace_one" else 1
 
 
 class _Line:
@@ -206,20 +222,25 @@ def _base_of(question: Question, base) -> Question:
 def _sums(question: Question):
     """(steps, options, route) of what may stand for the steps of a question: rules, and they themselves where they are
     known; and whether these would hardly be narrower."""
-    for ruled in question.narrower_rules:  # a line that is kept is made so seldom that its width matters more
+    for ruled in (
+        question.narrower_rules if question.gaussian else question.rules
+    ):  # a line that is kept is made so seldom that its width matters more
         yield ruled.steps, ruled.options, "compressed", ruled.fine
-    if question.run.listed:
+    if question.run.listed and question.gaussian:
         yield question.steps, {}, "contour", True
+    elif question.run.listed:
+        paired = paired_steps(question.run, question.adjacency, False)
+        assert paired is not None  # `replaced`
+        yield paired.steps, {"pairs": paired.pairs}, "contour", True
 
 
-def _line_of(question: Question, key: Any) -> _Line | None:
+def _line_of(question: Question, key: _Key) -> _Line | None:
     """A line that answers."""
-    have_eps, add, value, goal = key
     for steps, options, route, last in _sums(question):
         line = _Line(route)
         size = max(_core.contour_work(steps.shift.size), _core.KEPT_WORK)
-        asked = *steps, add, have_eps, value, goal, contour.margin(goal), line.memory
-        status = scratch.lend(size, _core.kept_make, *asked, **options)
+        asked = *steps, key.add, key.have_eps, key.value, key.goal, contour.margin(key.goal), line.memory
+        status = scratch.lend(size, _core.kept_make, *asked, sides=key.sides, **options)
         if status == _core.OK or (status == _core.LOOSE and last):
             return line
     return None
@@ -251,18 +272,19 @@ def _larger(found: Point | Root, below: float, have_eps: int, at: float) -> bool
 def largest(question, what: str, at: float) -> Point | Root | None:
     """The larger over the directions, where lines are kept for them."""
     lines = question.run.lines
-    if lines is None or question.rtol is not None or question.adjacency == "replace_one" or not question.total:
+    if lines is None or question.rtol is not None or not lines.total:
         return None
     have_eps, goal = int(what == "point"), question.goal
     value = at if have_eps else math.log(at)
     wall = question.wall  # from which ADD has no delta
-    directions = question.directions
+    directions = question.directions if sides_of(question.adjacency) == 1 else question.directions[:1]
     if have_eps and at >= wall:
         directions = [add for add in directions if not add]
     if question.enough is not None and have_eps:
-        upper = max((lines.far_upper(question, add, at) for add in directions), default=math.inf)
-        if upper <= question.enough:
-            return Point(-math.inf, upper, upper, (1.0,), "moments")
+        if question.gaussian and question.adjacency != "replace_one":
+            upper = max((lines.far_upper(question, add, at) for add in directions), default=math.inf)
+            if upper <= question.enough:
+                return Point(-math.inf, upper, upper, (1.0,), "moments")
         goal = DECIDES
     first, *others = directions or (1,)
     answer = lines.ask(question, have_eps, first, value, goal)
