@@ -161,18 +161,20 @@ int hs_hyperbola_eps(const hs_run *run, double log_delta, double log_tol, double
  * box and degree j < HS_STEP_MOMENTS the sum of k round(2^50 T_j(x)), x = -1..1 over the box, as two words, the lower
  * one first. `sums` holds HS_STEP_BOXES HS_STEP_MOMENTS pairs. add: those of n steps are added (sign 1) or taken away
  * (-1), k = NULL for ones; HS_BAD_ARGUMENT, with nothing changed, for an m outside 2^HS_STEP_LOWEST ..
- * 2^(HS_STEP_LOWEST + HS_STEP_BOXES/8) or a k outside 1..2^41. read: the moments over 2^50, within 3u. join: sums +=
- * sign * others. */
+ * 2^(HS_STEP_LOWEST + HS_STEP_BOXES/8) or a k outside 1..2^41. read: the moments over 2^50, within 3u.
+ *
+ * rate_moments: of the steps of one box, and of rates q in one of HS_RATE_CELLS cells to the octave from
+ * 2^HS_RATE_LOWEST to 1, HS_STEP_MOMENTS HS_RATE_DEGREES sums of k round(2^50 T_i(x)) round(2^60 T_j(y)) of three
+ * words. rate_moments_of: those of a box of steps of the rate q, which are known by their own moments, are added.
+ *
+ * moments_join: sums += sign * others, n sums of two or three words. */
 enum { HS_STEP_MOMENTS = 16, HS_STEP_BOXES = 328, HS_STEP_LOWEST = -30 };
+enum { HS_RATE_CELLS = 32, HS_RATE_DEGREES = 10, HS_RATE_LOWEST = -40 };
 int hs_step_moments_add(int64_t n, const double *m, const int64_t *k, int sign, uint64_t *sums);
-int hs_step_moments_join(int sign, const uint64_t *others, uint64_t *sums);
+int hs_rate_moments_add(int64_t n, const double *m, const double *q, const int64_t *k, int sign, uint64_t *sums);
+int hs_rate_moments_of(double q, const uint64_t *box, uint64_t *sums);
+int hs_moments_join(int sign, int words, int64_t n, const uint64_t *others, uint64_t *sums);
 int hs_step_moments_read(const uint64_t *sums, double *moments);
-
-/* rate_moments.c: sums[nx][ny] of k T_i(x) T_j(y) over n steps, |x|, |y| <= 1, and behind them as many doubles that are
- * the rest of each. nx, ny at most HS_RATE_DEGREES. */
-enum { HS_RATE_DEGREES = 128 };
-int hs_rate_moments(int64_t n, const long double *x, const long double *y, const double *k, int nx, int ny,
-                    double *sums);
 
 /* contour.c: certified delta(eps) and eps(delta) of any number of steps on the vertical line. The caller fills the
  * first block; rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE

@@ -2,20 +2,23 @@
  * are cut into calls, and taking a step away again change no bit.
  *
  * Symbols. m = 2^e (1 + (i + f)/8), i = 0..7, 0 <= f < 1: box 8 (e - HS_STEP_LOWEST) + i, x = 2 f - 1, exactly.
- *   T_j(x) by T_{j+1} = 2 x T_j - T_{j-1}; t_j = 2^50 T_j rounded to an integer.
+ *   T_j(x) by T_{j+1} = 2 x T_j - T_{j-1}; t_j = 2^50 T_j rounded to an integer. A rate q < 1 lies in one of 32 cells
+ *   to the octave in the same way, at y; s_j = 2^60 T_j(y) rounded.
  *
- * Formula. sums[box][j] = sum k t_j, in two's complement of 128 bits, the lower word first.
+ * Formula. sums[box][j] = sum k t_j, in two's complement of 128 bits, the lower word first; of a box and a cell of
+ *   rates sums[i][j] = sum k t_i s_j, of 192 bits. These are sum s_j (sum k t_i) over the rates, whose own sums may
+ *   become theirs at any time.
  *
  * Error claim. |2^-50 t_j - T_j| <= 2^-51 + 1.5 j (j - 1) u, u = 2^-53 [theory: compression.moments]. t_j is the sum 6
- *   + T_j, whose last bit is 2^-50, less that of 6 and 0. Sums are exact below 2^127: for 2^36 steps of the largest
- *   count.
+ *   + T_j, whose last bit is 2^-50, less that of 6 and 0. |2^-60 s_j - T_j| <= 2^-57, from integers of 2^-62. Sums are
+ *   exact below 2^127 and 2^191: for 2^36 steps of the largest count, and more.
  *
- * What it does not do: steps of different sampling rates; shifts that are no normal numbers in range.
+ * What it does not do: shifts and rates that are no normal numbers in range.
  */
 #include "hs.h"
 #include "special.h"
 
-enum { BLOCK = 64, MOMENTS = HS_STEP_MOMENTS };
+enum { BLOCK = 64, MOMENTS = HS_STEP_MOMENTS, DEGREES = HS_RATE_DEGREES };
 
 /* The boxes of n <= BLOCK shifts, and t[j][i]. */
 HS_CLONES static void rounded(int n, const double *m, int64_t *box, int64_t (*t)[BLOCK])
@@ -30,6 +33,7 @@ HS_CLONES static void rounded(int n, const double *m, int64_t *box, int64_t (*t)
         a[i] = 1;
         b[i] = x[i];
     }
+    for (i = 0; i < n; i++) t[0][i] = (int64_t)1 << 50;
     for (j = 1; j < MOMENTS; j++)
         for (i = 0; i < n; i++) {
             double next = 2 * x[i] * b[i] - a[i];
@@ -37,6 +41,35 @@ HS_CLONES static void rounded(int n, const double *m, int64_t *box, int64_t (*t)
             a[i] = b[i];
             b[i] = next;
         }
+}
+
+/* a b, whose upper word is *high. */
+static inline uint64_t product(uint64_t a, uint64_t b, uint64_t *high)
+{
+#if defined(__SIZEOF_INT128__) && !defined(HS_NO_INT128)
+    __extension__ typedef unsigned __int128 wide;
+    wide p = (wide)a * b;
+    *high = (uint64_t)(p >> 64);
+    return (uint64_t)p;
+#else
+    uint64_t half = 0xffffffff, low = (a & half) * (b & half), one = (a >> 32) * (b & half) + (low >> 32);
+    uint64_t other = (a & half) * (b >> 32) + (one & half);
+    *high = (a >> 32) * (b >> 32) + (one >> 32) + (other >> 32);
+    return other << 32 | (low & half);
+#endif
+}
+
+/* sum += number, or with minus -=, of so many words. */
+static inline void add_words(uint64_t *sum, const uint64_t *number, int words, int minus)
+{
+    uint64_t carry = 0;
+    int i;
+    for (i = 0; i < words; i++) {
+        uint64_t x = number[i] + carry, before = sum[i];
+        carry = x < carry;
+        sum[i] = minus ? before - x : before + x;
+        carry += minus ? before < x : sum[i] < x;
+    }
 }
 
 /* sum += t k, |t| <= 2^51, |k| <= 2^41. */
@@ -48,29 +81,42 @@ static inline void add_product(uint64_t *sum, int64_t t, int64_t k)
     wide now = ((wide)sum[1] << 64 | sum[0]) + (wide)((whole)t * k);
     sum[0] = (uint64_t)now;
     sum[1] = (uint64_t)(now >> 64);
-#else /* |t| in pieces of 26 bits, |k| of 21 */
-    uint64_t a = (uint64_t)(t < 0 ? -t : t), b = (uint64_t)(k < 0 ? -k : k);
-    uint64_t low, high, piece[4], before;
-    static const int place[4] = {0, 21, 26, 47};
-    int i;
-    piece[0] = (a & 0x3ffffff) * (b & 0x1fffff);
-    piece[1] = (a & 0x3ffffff) * (b >> 21);
-    piece[2] = (a >> 26) * (b & 0x1fffff);
-    piece[3] = (a >> 26) * (b >> 21);
-    low = piece[0];
-    high = 0;
-    for (i = 1; i < 4; i++) {
-        before = low;
-        low += piece[i] << place[i];
-        high += (piece[i] >> (64 - place[i])) + (low < before);
-    }
-    if ((t < 0) != (k < 0)) {
-        high = ~high + (low == 0);
-        low = 0 - low;
-    }
-    sum[0] += low;
-    sum[1] += high + (sum[0] < low);
+#else
+    uint64_t number[2];
+    number[0] = product((uint64_t)(t < 0 ? -t : t), (uint64_t)(k < 0 ? -k : k), &number[1]);
+    add_words(sum, number, 2, (t < 0) != (k < 0));
 #endif
+}
+
+/* s_j of a rate, as whole numbers: T_j in units of 2^-62, each within 2^-63 of the recurrence from those before it. */
+static void rate_degrees(double q, int64_t *s)
+{
+    int64_t y = 2 * (int64_t)(hs_bits(q) & 0x00007fffffffffffULL) - ((int64_t)1 << 47);
+    int64_t before = y * ((int64_t)1 << 15), now = (int64_t)1 << 62;
+    int j;
+    for (j = 0; j < DEGREES; j++) { /* T_{-1} = T_1 = y */
+        uint64_t high, low = product((uint64_t)(y < 0 ? -y : y), (uint64_t)(now < 0 ? -now : now), &high);
+        int64_t twice = (int64_t)(high << 18 | low >> 46) + (int64_t)(low >> 45 & 1), next;
+        s[j] = (now + 2 - ((now + 2) & 3)) / 4;
+        next = ((y < 0) != (now < 0) ? -twice : twice) - before;
+        before = now;
+        now = next;
+    }
+}
+
+/* sum[i][j] += or -= a[i] s[j], a in 128 bits without its sign. */
+static void add_rows(const uint64_t (*a)[2], const int *negative, const int64_t *s, uint64_t *sums)
+{
+    int i, j;
+    for (i = 0; i < MOMENTS; i++)
+        for (j = 0; j < DEGREES; j++, sums += 3) {
+            uint64_t size = (uint64_t)(s[j] < 0 ? -s[j] : s[j]), number[3], more;
+            number[0] = product(a[i][0], size, &number[1]);
+            more = product(a[i][1], size, &number[2]);
+            number[1] += more;
+            number[2] += number[1] < more;
+            add_words(sums, number, 3, (s[j] < 0) != negative[i]);
+        }
 }
 
 /* Steps that are in range and normal; so all that are added can be taken away. */
@@ -95,25 +141,64 @@ int hs_step_moments_add(int64_t n, const double *m, const int64_t *k, int sign, 
         for (i = 0; i < count; i++) {
             uint64_t *sum = sums + 2 * MOMENTS * box[i];
             int64_t times = sign * (k ? k[first + i] : 1);
-            add_product(sum, (int64_t)1 << 50, times);
-            for (j = 1; j < MOMENTS; j++) add_product(sum + 2 * j, t[j][i], times);
+            for (j = 0; j < MOMENTS; j++) add_product(sum + 2 * j, t[j][i], times);
         }
     }
     return HS_OK;
 }
 
-int hs_step_moments_join(int sign, const uint64_t *others, uint64_t *sums)
+/* Steps of rates in range and below 1. */
+static int rates_in_range(int64_t n, const double *q)
 {
     int64_t i;
-    for (i = 0; i < (int64_t)2 * MOMENTS * HS_STEP_BOXES; i += 2) {
-        uint64_t low = others[i], high = others[i + 1];
-        if (sign < 0) {
-            high = ~high + (low == 0);
-            low = 0 - low;
+    int bad = 0;
+    for (i = 0; i < n; i++) bad |= !(q[i] >= ldexp(1, HS_RATE_LOWEST) && q[i] < 1);
+    return !bad;
+}
+
+int hs_rate_moments_add(int64_t n, const double *m, const double *q, const int64_t *k, int sign, uint64_t *sums)
+{
+    int64_t first, box[BLOCK], t[MOMENTS][BLOCK], s[DEGREES];
+    uint64_t a[MOMENTS][2];
+    int i, j, negative[MOMENTS];
+    if (!(sign == 1 || sign == -1) || !in_range(n, m, k) || !rates_in_range(n, q)) return HS_BAD_ARGUMENT;
+    for (first = 0; first < n; first += BLOCK) {
+        int count = n - first < BLOCK ? (int)(n - first) : BLOCK;
+        rounded(count, m + first, box, t);
+        for (i = 0; i < count; i++) {
+            uint64_t times = k ? (uint64_t)k[first + i] : 1;
+            for (j = 0; j < MOMENTS; j++) {
+                negative[j] = (t[j][i] < 0) != (sign < 0);
+                a[j][0] = product((uint64_t)(t[j][i] < 0 ? -t[j][i] : t[j][i]), times, &a[j][1]);
+            }
+            rate_degrees(q[first + i], s);
+            add_rows(a, negative, s, sums);
         }
-        sums[i] += low;
-        sums[i + 1] += high + (sums[i] < low);
     }
+    return HS_OK;
+}
+
+int hs_rate_moments_of(double q, const uint64_t *box, uint64_t *sums)
+{
+    int64_t s[DEGREES];
+    uint64_t a[MOMENTS][2];
+    int j, negative[MOMENTS];
+    if (!rates_in_range(1, &q)) return HS_BAD_ARGUMENT;
+    for (j = 0; j < MOMENTS; j++) {
+        negative[j] = (int)(box[2 * j + 1] >> 63);
+        a[j][0] = a[j][1] = 0;
+        add_words(a[j], &box[2 * j], 2, negative[j]);
+    }
+    rate_degrees(q, s);
+    add_rows(a, negative, s, sums);
+    return HS_OK;
+}
+
+int hs_moments_join(int sign, int words, int64_t n, const uint64_t *others, uint64_t *sums)
+{
+    int64_t i;
+    if (!(words == 2 || words == 3) || !(sign == 1 || sign == -1)) return HS_BAD_ARGUMENT;
+    for (i = 0; i < n; i++) add_words(sums + words * i, others + words * i, words, sign < 0);
     return HS_OK;
 }
 

@@ -2,6 +2,7 @@
 sums over its steps, answers against those without it."""
 
 import math
+from fractions import Fraction
 from unittest import mock
 
 import mpmath
@@ -21,6 +22,15 @@ def drawn(seed: int, n: int, sigma=(1.0, 4.0), rate=(0.01, 0.02)):
 
 def steps_of(sigma, q) -> GaussianSteps:
     return in_order(1 / sigma, q, np.ones(q.size))
+
+
+def rule_of(steps: GaussianSteps):
+    """The rule over rates, as if these were too many to be kept apart."""
+    moments = compression.StepMoments()
+    plain = steps.q == 1
+    moments._add_to_cells(steps.shift, steps.q, steps.k.astype(np.int64))
+    assert bool(moments.sums) == plain.any()
+    return rates.rule(moments, steps.q.size)
 
 
 def exactly(a, m: float, q):
@@ -87,37 +97,94 @@ def test_the_decay_at_a_lower_rate(seed):  # [theory: compression.rates-tail]
 
 def test_points_of_a_span():  # [theory: compression.grid]
     """Polynomials are carried; sum |lambda_b| is what is claimed of it, and not much less."""
-    for count in (1, 2, 22, 128):
-        q = np.array([0.01, 0.017])
-        span = rates._span_of_rates(q, count)
-        x = np.linspace(q[0], q[1], 801)
-        values = compression.chebyshev(span.place(x), count) @ span.weigh.T
+    low, high = 0.01, 0.017
+    for span in (*(rates._span_of_rates(low, high, count) for count in (1, 2, 22, 128)), rates.SHIFTS, rates.RATES):
+        own = span in (rates.SHIFTS, rates.RATES)
+        x = np.linspace(-1, 1, 801) if own else np.linspace(low, high, 801)
+        values = compression.chebyshev(span.place(x), span.count) @ span.weigh.T
         size = float(np.abs(values).sum(axis=1).max())
         assert size <= span.lebesgue_upper
         assert span.lebesgue_upper <= 1.2 * size
-        off = np.abs(values @ span.chebyshev - compression.chebyshev(span.place(x), count)).max(axis=0)
+        off = np.abs(values @ span.chebyshev - compression.chebyshev(span.place(x), span.count)).max(axis=0)
         assert (off <= span.moved_upper()).all()
         assert span.moved_upper().max() < 1e-13
 
 
-def test_moments():
-    """rate_moments against sums in 40 digits."""
+def whole_sums(m, q, k):
+    """Sums of k T_i(x) T_j(y), [degrees of the shift, degrees of the rate], in rational arithmetic."""
+
+    def degrees(value, parts, count):
+        fraction = Fraction(value) / 2 ** (math.frexp(value)[1] - 1)  # in [1, 2)
+        x = 2 * ((fraction - 1) * parts - int((fraction - 1) * parts)) - 1
+        found = [Fraction(1), x]
+        while len(found) < count:
+            found.append(2 * x * found[-1] - found[-2])
+        return found
+
+    rows = [
+        (n, degrees(a, 8, compression.DEGREES), degrees(b, 32, compression.RATE_DEGREES))
+        for a, b, n in zip(m, q, k, strict=True)
+    ]
+    return [[sum(n * a[i] * b[j] for n, a, b in rows) for j in range(10)] for i in range(16)]
+
+
+def test_moments_in_whole_numbers():  # [theory: compression.moments, compression.cells]
+    """Of steps of one cell against rational arithmetic; taken away they leave nothing, and by rates they are the
+    same."""
     rng = np.random.default_rng(5)
-    x, y = np.clip(rng.uniform(-1.01, 1.01, (2, 60)), -1, 1).astype(np.longdouble)
-    k = rng.integers(1, 10**12, 60).astype(float)
-    found = _core.rate_moments(x, y, k, 30, 11)
-    with mpmath.workdps(40):
+    m, q = 0.5 * (1 + rng.uniform(0, 1, 40) / 8), 2.0**-6 * (1 + (7 + rng.uniform(0, 1, 40)) / 32)
+    m[:2], q[:2] = (0.5, 0.5 * (1 + 1 / 8) - 2.0**-54), (2.0**-6 * (1 + 7 / 32), 2.0**-6 * (1 + 8 / 32) - 2.0**-59)
+    k = rng.integers(1, 10**12, 40)
+    sums = np.zeros((compression.DEGREES, compression.RATE_DEGREES, 3), np.uint64)
+    _core.rate_moments_add(m, q, k, 1, sums)
+    found, exact = rates._read(sums), whole_sums(m.tolist(), q.tolist(), k.tolist())
+    for i in range(compression.DEGREES):
+        for j in range(compression.RATE_DEGREES):
+            off = abs(Fraction(int(found[i, j] * 2.0**20)) / 2**20 - exact[i][j])
+            most = compression.MOMENT_ERROR[i] + rates.RATE_ERROR if i or j else rates.RATE_ERROR
+            assert off <= Fraction(most) * int(k.sum()) + Fraction(1, 2**19)
+    other = np.zeros_like(sums)
+    for a, b, n in zip(m.tolist(), q.tolist(), k.tolist(), strict=True):
+        alone = compression.StepMoments()
+        alone.add_step(a, b, n)
+        (box,) = np.flatnonzero(alone.sums[b].any(axis=(1, 2))).tolist()
+        assert compression._key(a, b) == compression._keys(np.array([a]), np.array([b]))[0]
+        assert compression._key(a, b) % compression.BOXES == box
+        _core.rate_moments_of(b, alone.sums[b][box], other)
+    assert np.array_equal(other, sums)
+    _core.rate_moments_add(m, q, k, -1, sums)
+    assert not sums.any()
 
-        def angles(values):
-            return [mpmath.acos(mpmath.mpf(int(v * 2**60)) / 2**60) for v in values]
 
-        for i, j in ((0, 0), (1, 0), (0, 1), (7, 3), (29, 10)):
-            exact = sum(
-                mpmath.mpf(n) * mpmath.cos(i * a) * mpmath.cos(j * b)
-                for n, a, b in zip(k.tolist(), angles(x), angles(y), strict=True)
-            )
-            off = abs(exact - mpmath.mpf(float(found[0, i, j])) - mpmath.mpf(float(found[1, i, j])))
-            assert off <= float(k.sum()) * (compression.UNIT * 4 * (1 + i * i + j * j) + 4e-18)
+@pytest.mark.parametrize("seed", range(8))
+def test_points_of_a_cell(seed):  # [theory: compression.cells]
+    """The sum of f over the points of a box and a cell is that over its steps to within the weights of a fit, for f of
+    size 1 on the ellipses, which come near it for the worst."""
+    rng = np.random.default_rng(seed)
+    m, q = 0.5 * (1 + rng.uniform(2, 3, 30) / 8), 2.0**-6 * (1 + rng.uniform(20, 21, 30) / 32)
+    moments = compression.StepMoments()
+    moments._add_to_cells(m, q, np.full(30, 3))
+    held = rates.Held.of(moments)
+    of = rates.Measure.of(held)
+    assert held.steps.sum() == 90 and of.m.size == 16 and of.q.size == 10
+    rho = float(rng.uniform(1.5, 6))
+    x, y = rates.SHIFTS.points, rates.RATES.points
+    at, where = (m - of.m.mean()) / 0.03125, (q - of.q.mean()) / (2.0**-6 / 64)
+    order, low = int(rng.integers(16, 20)), int(rng.integers(0, 10))
+    for shift_order, rate_order in ((order, low), (low, order)):  # of which interpolation misses one
+        values = np.cos(shift_order * np.arccos(x))[:, None] * np.cos(rate_order * np.arccos(y))
+        mine = float((of.w * values).sum())
+        its = 3 * float(
+            np.cos(shift_order * np.arccos(np.clip(at, -1, 1))) @ np.cos(rate_order * np.arccos(np.clip(where, -1, 1)))
+        )
+        size = 0.5 * (rho**shift_order + rho**-shift_order)
+        if shift_order == order:
+            assert abs(mine - its) <= of.weights(slice(None), rho) * size
+        else:
+            size = 0.5 * (rho**rate_order + rho**-rate_order)
+            moved, both = rates.RATES.moved_upper()[None], 1 + rates.RATES.lebesgue_upper
+            assert abs(mine - its) <= compression._weight(90 * moved, 90 * both, 0.0, rho) * size
+        assert abs(mine - its) > 1e-3 or rng.random() < 0.5
 
 
 def logs(a, m, q):
@@ -132,8 +199,8 @@ def logs(a, m, q):
 
 @pytest.mark.parametrize("wide", [False, True])
 def test_a_rule_is_the_sum_over_its_steps(wide):  # [theory: compression.grid, compression.rates-orders]
-    steps = steps_of(*drawn(7, 8000, *(((2.0, 20.0), (0.01, 0.04)) if wide else ((2.0, 6.0), (0.02, 0.03)))))
-    made = rates.rule(steps)
+    steps = steps_of(*drawn(7, 8000, *(((2.0, 20.0), (0.03, 0.05)) if wide else ((2.0, 6.0), (0.02, 0.03)))))
+    made = rule_of(steps)
     assert made.steps.shift.size < 0.5 * steps.shift.size
     here = slice(made.steps.shift.size - made.light, None)
     rule = [column[here] for column in made.steps]
@@ -160,7 +227,7 @@ def without(ask, run, at):
 )
 def test_answers_are_those_of_the_steps(sigma, rate, n):
     drawn_steps = drawn(3, n, sigma, rate)
-    assert rates.rule(steps_of(*drawn_steps)) is not None
+    assert rule_of(steps_of(*drawn_steps)) is not None
     run, other = hs.compose_arrays(*drawn_steps), hs.compose_arrays(*drawn_steps)
     found, exact = hs.epsilon(run, 1e-7), without(hs.epsilon, other, 1e-7)
     assert max(found.lower, exact.lower) <= min(found.upper, exact.upper)
@@ -175,7 +242,7 @@ def test_plain_steps_and_a_few_large_shifts_beside():
     sigma, q = drawn(11, 9000, (2.0, 4.0), (0.02, 0.03))
     sigma, q = np.append(sigma, [200.0] * 300 + [1.4]), np.append(q, [1.0] * 300 + [0.021])
     run, other = hs.compose_arrays(sigma, q), hs.compose_arrays(sigma, q)
-    made = rates.rule(in_order(1 / sigma, q, np.ones(q.size)))
+    made = rule_of(in_order(1 / sigma, q, np.ones(q.size)))
     assert made is not None
     assert made.steps.q[0] == 1
     found, exact = hs.epsilon(run, 1e-6), without(hs.epsilon, other, 1e-6)
@@ -185,7 +252,7 @@ def test_plain_steps_and_a_few_large_shifts_beside():
 
 def test_order_and_threads_change_no_bit():
     sigma, q = drawn(2, 5000, (3.0, 5.0), (0.02, 0.03))
-    assert rates.rule(steps_of(sigma, q)) is not None
+    assert rule_of(steps_of(sigma, q)) is not None
     order = np.random.default_rng(0).permutation(q.size)
     found = hs.epsilon(hs.compose_arrays(sigma, q), 1e-6)
     assert found == hs.epsilon(hs.compose_arrays(sigma[order], q[order]), 1e-6)
@@ -193,13 +260,13 @@ def test_order_and_threads_change_no_bit():
 
 
 def test_rare_jumps_have_none():
-    assert rates.rule(steps_of(*drawn(1, 2000, (0.3, 20.0), (1e-4, 1e-3)))) is None
+    assert rule_of(steps_of(*drawn(1, 2000, (0.3, 20.0), (1e-4, 1e-3)))) is None
     assert rates.loss_of_rates_upper(1.01, 20.0) == math.inf
 
 
 def test_tiny_rates_are_planned():
     """Frequencies of so small a variance are beyond what exp carries."""
-    assert rates.rule(steps_of(*drawn(1, 500, (1.0, 3.0), (1e-9, 1e-8)))) is None
+    assert rule_of(steps_of(*drawn(1, 500, (1.0, 3.0), (1e-9, 1e-8)))) is None
 
 
 @pytest.mark.slow

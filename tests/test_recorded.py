@@ -239,6 +239,12 @@ def test_a_ledger_only_grows(tmp_path):
         lambda s: s["rates"][0]["boxes"][0]["sums"].__setitem__(0, 1 << 128),
         lambda s: s["rates"][0]["boxes"][0]["sums"].__setitem__(3, 1 << 70),
         lambda s: s["rates"].append(s["rates"][0]),
+        lambda s: s.update(cells=[{"cell": 5, "box": 3, "sums": [1 << 110] + [0] * 159}]),  # and a rate below 1
+        lambda s: s.update(rates=[], cells=[{"cell": 5, "box": 3, "sums": [1 << 110] + [0] * 158}]),
+        lambda s: s.update(rates=[], cells=[{"cell": 5, "box": 3, "sums": [1 << 109] + [0] * 159}]),
+        lambda s: s.update(rates=[], cells=[{"cell": 1280, "box": 3, "sums": [1 << 110] + [0] * 159}]),
+        lambda s: s.update(rates=[], cells=[{"cell": 5, "box": 3, "sums": [1 << 110, 1 << 111] + [0] * 158}]),
+        lambda s: s.update(rates=[], cells=2 * [{"cell": 5, "box": 3, "sums": [1 << 110] + [0] * 159}]),
     ],
 )
 def test_moments_that_are_none(spoil):
@@ -251,14 +257,68 @@ def test_moments_that_are_none(spoil):
     assert kept.run == SGD * 1
 
 
-def test_too_many_rates():
-    steps = [
-        hs.poisson_subsampled(hs.gaussian(1.0), x) for x in np.linspace(0.01, 0.02, compression.RATES_MAX + 1).tolist()
-    ]
-    accountant = recorder(steps)
-    assert accountant.steps == len(steps) and not isinstance(accountant.run, recorded.RecordedRun)
-    with pytest.raises(hs.DomainError, match="state_dict"):
-        accountant.compact_state_dict()
+def many_rates(n, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = zip(rng.uniform(1, 2, n).tolist(), rng.uniform(0.01, 0.03, n).tolist(), strict=True)
+    return [hs.poisson_subsampled(hs.gaussian(s), q) for s, q in rows] + [hs.gaussian(40.0), hs.gaussian(41.0)]
+
+
+def test_more_rates_than_are_kept_apart():
+    """Order, merging, taking back and JSON change no bit, whenever the rates became too many."""
+    steps = many_rates(compression.RATES_MAX + 200)
+    one, other, both = recorder(steps), recorder(reversed(steps)), recorder(steps[:150])
+    assert one.run._moments.cells and list(one.run._moments.sums) == [1.0]
+    both.step(recorder(steps[150:]), 1)
+    gathered = compression.StepMoments()
+    rows = np.array([recorded.row_of(step) for step in steps])
+    gathered.add_many(rows[:, 0].copy(), rows[:, 1].copy(), None)
+    state = one.compact_state_dict()
+    assert state == other.compact_state_dict() == both.compact_state_dict() and gathered == one.run._moments
+    loaded = hs.Accountant()
+    loaded.load_state_dict(json.loads(json.dumps(state)))
+    assert loaded.compact_state_dict() == state and loaded.steps == len(steps)
+    more = some(9, q=0.5)
+    for accountant in (loaded, one):
+        for step in more:
+            accountant.step(step, 10**12 if accountant is one else 7)
+        accountant.undo(hs.compose(*more), 10**12 if accountant is one else 7)
+        assert accountant.compact_state_dict() == state
+    with pytest.raises(hs.DomainError, match="not recorded"):
+        loaded.undo(more[0])
+    one.undo(hs.compose(*steps[200:]))
+    few = recorder(steps[:200])
+    assert one.compact_state_dict() == few.compact_state_dict() and not few.run._moments.cells
+    doubled = one.run._moments.doubled()
+    assert doubled.counts() == few.run._moments.counts()
+
+
+def test_moments_of_many_rates_answer():
+    """A run of which the moments alone are known, asked as the one with the list."""
+    steps = many_rates(400)
+    whole, alone = recorder(steps), hs.Accountant()
+    whole.step(whole, 40)
+    alone.load_state_dict(whole.compact_state_dict())
+    assert not alone.run.listed
+    for delta in (1e-5, 1e-9):
+        found, exact = alone.epsilon(delta), hs.epsilon(hs.compose(*((step, 41) for step in steps)), delta)
+        assert max(found.lower, exact.lower) <= min(found.upper, exact.upper)
+        assert found.upper - found.lower <= 1e-9 * found.upper
+    with pytest.raises(hs.AccuracyError, match="keep the list"):
+        alone.epsilon(1e-5, adjacency="replace_one")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_asked_after_every_step_of_a_rate_of_its_own(seed):  # [theory: line.kept, compression.cells]
+    """Lines are kept of such runs, too: a question costs one new step, and meets the sum over all."""
+    steps = many_rates(700, seed)
+    accountant = recorder(steps[:280])
+    for i, step in enumerate(steps[280:]):
+        accountant.step(step, 3)
+        found = accountant.epsilon(1e-6)
+        if i % 140 == 70:
+            exact = hs.epsilon(hs.compose(*accountant.run.parts), 1e-6)
+            assert max(found.lower, exact.lower) <= min(found.upper, exact.upper)
+    assert len(accountant._lines._kept) >= 1
 
 
 def test_replace_one():

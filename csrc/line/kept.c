@@ -13,8 +13,8 @@
  * A line of C->more = 0 takes in nothing and knows nothing of the other direction: it is that of a part of the curve,
  *   whose points are asked of it one by one (routes/placed.py) [theory: line.near].
  *
- * Steps of a replaced record, C->sides = 2, are added as two-sided pairs: their curve is one in both directions, so that
- *   nothing is kept of the other.
+ * Steps of a replaced record, C->sides = 2, are added as two-sided pairs: their curve is one in both directions, so
+ *   that nothing is kept of the other.
  *
  * What it does not do: lines of more than HS_KEPT_NODES nodes; move c, dy or N. A run that has grown far beyond R, or
  *   whose root has moved beyond reach, is HS_LOOSE or declined: it needs a line of its own.
@@ -210,7 +210,7 @@ int hs_kept_make(hs_contour *C, int have_eps, double value, double *work, int64_
     C->more = (int)fmin(C->more, most);
     for (i = 0; i < HS_DEPTHS && st != HS_NO_SADDLE; i++) {
         st = try_at(C, have_eps, value, hs_depths[i], work, n_work, kept, &at);
-        if (st == HS_TOO_WIDE && C->run.n_fits && C->more) return st; /* soon made again: the next sum is asked */
+        if (st == HS_TOO_WIDE && C->run.n_fits && !C->run.apart && C->more) return st; /* the next rule is asked */
         if (st > HS_LOOSE) continue;
         width = (at.delta.upper - at.delta.lower) / at.delta.estimate;
         if (st == HS_OK || width < 2 * loose) {

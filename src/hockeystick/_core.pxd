@@ -126,14 +126,12 @@ cdef extern from "hs.h" nogil:
     # step_moments.c
     enum:
         HS_STEP_MOMENTS, HS_STEP_BOXES, HS_STEP_LOWEST
+        HS_RATE_CELLS, HS_RATE_DEGREES, HS_RATE_LOWEST
     int hs_step_moments_add(int64_t n, const double *m, const int64_t *k, int sign, uint64_t *sums)
-    int hs_step_moments_join(int sign, const uint64_t *others, uint64_t *sums)
+    int hs_rate_moments_add(int64_t n, const double *m, const double *q, const int64_t *k, int sign, uint64_t *sums)
+    int hs_rate_moments_of(double q, const uint64_t *box, uint64_t *sums)
+    int hs_moments_join(int sign, int words, int64_t n, const uint64_t *others, uint64_t *sums)
     int hs_step_moments_read(const uint64_t *sums, double *moments)
-    # rate_moments.c
-    enum:
-        HS_RATE_DEGREES
-    int hs_rate_moments(int64_t n, const long double *x, const long double *y, const double *k, int nx, int ny,
-                        double *sums)
     # individual.c
     ctypedef struct hs_charge:
         const void *norms

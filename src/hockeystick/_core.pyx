@@ -438,20 +438,18 @@ include "_core_grids.pxi"
 # step_moments.c
 
 STEP_LOWEST, STEP_BOXES, STEP_MOMENTS = HS_STEP_LOWEST, HS_STEP_BOXES, HS_STEP_MOMENTS
+RATE_CELLS, RATE_DEGREES, RATE_LOWEST = HS_RATE_CELLS, HS_RATE_DEGREES, HS_RATE_LOWEST
 
 
 def step_moments_add(const double[::1] m, const int64_t[::1] k, int sign, uint64_t[:, :, ::1] sums):
     """Add the moments of steps of one rate to `sums`, or with sign -1 take them away; k may be None, for ones: hs.h."""
-    cdef const int64_t *counts = NULL
     cdef int64_t n = m.shape[0]
     cdef int status
-    if k is not None and k.shape[0] != n:
-        check(HS_BAD_ARGUMENT, "lengths of arrays")
-    _moments(sums)
-    if n == 0:
+    _words(sums, HS_STEP_BOXES, HS_STEP_MOMENTS, 2)
+    if n == 0 and (k is None or k.shape[0] == 0):
         return
-    if k is not None:
-        counts = &k[0]
+    lengths(n, k.shape[0] if k is not None else n, n)
+    cdef const int64_t *counts = &k[0] if k is not None else NULL
     with nogil:
         status = hs_step_moments_add(n, &m[0], counts, sign, &sums[0, 0, 0])
     check(status, "moments")
@@ -459,50 +457,57 @@ def step_moments_add(const double[::1] m, const int64_t[::1] k, int sign, uint64
 
 def step_moments_add_one(double m, int64_t n, uint64_t[:, :, ::1] sums):
     """Add the moments of one step n times to `sums`."""
-    _moments(sums)
+    _words(sums, HS_STEP_BOXES, HS_STEP_MOMENTS, 2)
     check(hs_step_moments_add(1, &m, &n, 1, &sums[0, 0, 0]), "moments")
 
 
-def step_moments_join(int sign, const uint64_t[:, :, ::1] others, uint64_t[:, :, ::1] sums):
+def rate_moments_add(const double[::1] m, const double[::1] q, const int64_t[::1] k, int sign,
+                     uint64_t[:, :, ::1] sums):
+    """The same of steps of one box of shifts and one cell of rates: hs.h."""
+    cdef int64_t n = lengths(m.shape[0], q.shape[0], m.shape[0])
+    cdef int status
+    _words(sums, HS_STEP_MOMENTS, HS_RATE_DEGREES, 3)
+    lengths(n, k.shape[0] if k is not None else n, n)
+    cdef const int64_t *counts = &k[0] if k is not None else NULL
+    with nogil:
+        status = hs_rate_moments_add(n, &m[0], &q[0], counts, sign, &sums[0, 0, 0])
+    check(status, "moments")
+
+
+def rate_moments_add_one(double m, double q, int64_t n, uint64_t[:, :, ::1] sums):
+    """Add the moments of one step n times to `sums`."""
+    _words(sums, HS_STEP_MOMENTS, HS_RATE_DEGREES, 3)
+    check(hs_rate_moments_add(1, &m, &q, &n, 1, &sums[0, 0, 0]), "moments")
+
+
+def rate_moments_of(double q, const uint64_t[:, ::1] box, uint64_t[:, :, ::1] sums):
+    """Add the moments of one box of steps of rate q to those of their cell."""
+    lengths(box.shape[0], HS_STEP_MOMENTS, HS_STEP_MOMENTS)
+    lengths(box.shape[1], 2, 2)
+    _words(sums, HS_STEP_MOMENTS, HS_RATE_DEGREES, 3)
+    check(hs_rate_moments_of(q, &box[0, 0], &sums[0, 0, 0]), "moments")
+
+
+def moments_join(int sign, const uint64_t[:, :, ::1] others, uint64_t[:, :, ::1] sums):
     """Add others to sums, or with sign -1 take them away."""
-    _moments(others)
-    _moments(sums)
-    check(hs_step_moments_join(sign, &others[0, 0, 0], &sums[0, 0, 0]), "moments")
+    _words(others, sums.shape[0], sums.shape[1], sums.shape[2])
+    check(hs_moments_join(sign, sums.shape[2], sums.shape[0] * sums.shape[1], &others[0, 0, 0], &sums[0, 0, 0]),
+          "moments")
 
 
 def step_moments_read(const uint64_t[:, :, ::1] sums):
-    """The moments as doubles, [boxes, degrees]; see hs.h."""
+    """The moments of one rate as doubles, [boxes, degrees]; see hs.h."""
     out = np.empty((HS_STEP_BOXES, HS_STEP_MOMENTS))
     cdef double[:, ::1] moments = out
-    _moments(sums)
+    _words(sums, HS_STEP_BOXES, HS_STEP_MOMENTS, 2)
     check(hs_step_moments_read(&sums[0, 0, 0], &moments[0, 0]), "moments")
     return out
 
 
-# rate_moments.c
-
-RATE_DEGREES = HS_RATE_DEGREES
-
-
-def rate_moments(const long double[::1] x, const long double[::1] y, const double[::1] k, int nx, int ny):
-    """[2, nx, ny]: the sums of k T_i(x) T_j(y) and the rest of each; see hs.h."""
-    cdef int64_t n = lengths(x.shape[0], y.shape[0], x.shape[0])
-    cdef int status
-    cdef double[:, :, ::1] sums
-    lengths(n, k.shape[0], n)
-    sums = np.empty((2, max(nx, 0), max(ny, 0)))
-    if not 0 < min(nx, ny) or n == 0:
-        check(HS_BAD_ARGUMENT, "moments")
-    with nogil:
-        status = hs_rate_moments(n, &x[0], &y[0], &k[0], nx, ny, &sums[0, 0, 0])
-    check(status, "moments")
-    return np.asarray(sums)
-
-
-cdef int _moments(const uint64_t[:, :, ::1] sums) except -1:
-    lengths(HS_STEP_BOXES, sums.shape[0], HS_STEP_BOXES)
-    lengths(HS_STEP_MOMENTS, sums.shape[1], HS_STEP_MOMENTS)
-    lengths(2, sums.shape[2], 2)
+cdef int _words(const uint64_t[:, :, ::1] sums, int64_t boxes, int64_t degrees, int64_t words) except -1:
+    lengths(boxes, sums.shape[0], boxes)
+    lengths(degrees, sums.shape[1], degrees)
+    lengths(words, sums.shape[2], words)
     return 0
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 from . import query
 from .arguments import one_of, respelled
 from .bound import Bound, DomainError, LimitError
-from .compression import RATES_MAX, StepMoments
-from .recorded import RecordedRun, gather, joined, moments_of, takes
+from .compression import StepMoments
+from .recorded import RecordedRun, gather, joined, moments_of, row_of
 from .routes.kept import FEWEST, Lines, sides_of
 from .serial import brief
 from .state import ACCOUNTANT, MOMENTS, from_dict, to_dict
@@ -256,10 +256,8 @@ class Accountant(Recorder):
         """The new counts of `parts`, once it is sure that they may be recorded."""
         new: dict[Mechanism, int] = {}
         for step, n in parts:
-            if self._base and not takes(self._base, step):
-                raise DomainError(
-                    f"an accountant of moments takes Gaussian steps of at most {RATES_MAX} rates, got {brief(step)}"
-                )
+            if self._base and not row_of(step):
+                raise DomainError(f"an accountant of moments takes Gaussian steps and samples, got {brief(step)}")
             new[step] = count("total count of a step", self._counts.get(step, 0) + n * times)
         if self.limit is not None:
             self._require(self._known() + Run(parts) * times, Run(parts), times)
@@ -316,7 +314,9 @@ class Accountant(Recorder):
                 step, n, held = next(part for part in have if part[1] > part[2])
                 raise DomainError(f"{brief(step)} was recorded {held} times: {n} cannot be taken back")
             base = joined([(self._base, 1), (moments_of(rest), -1)]) if rest.parts and self._base else self._base
-            moments = joined([(self._moments, 1), (moments_of(less), -times)]) if self._moments else None
+            moments = None  # of steps that were in cells, and may have fewer rates now, they are made again
+            if self._moments and (base or not self._moments.cells):
+                moments = joined([(self._moments, 1), (moments_of(less), -times)])
             counts = dict(self._counts)
             for step, _, held in have:
                 if counts.get(step) == held:
@@ -580,7 +580,7 @@ class Accountant(Recorder):
     ) -> None:
         """Keep these counts and moments instead, under the lock; moments: the moments of both, where they are made."""
         self._run = self._given = self._lines = self._moments = None
-        self._counts, self._base = counts, base if base and base.sums else None
+        self._counts, self._base = counts, base if base and base.counts() else None
         self._moments = moments if self._base or len(counts) >= FEWEST else None
 
     def compact_state_dict(self) -> dict[str, Any]:
@@ -594,13 +594,14 @@ class Accountant(Recorder):
         -------
         dict
             "format" and "version" (these name this layout), and for every sampling rate the boxes of shifts that hold
-            steps with their sums, whole numbers of more than 64 bits (docs/theory/compression.md).
+            steps with their sums, whole numbers of more than 64 bits (docs/theory/compression.md). More than 256 rates
+            share cells, 32 to the octave, from then on also where steps are taken back.
 
         Raises
         ------
         DomainError
-            If a recorded step is neither Gaussian nor a Poisson sample of a Gaussian one, or there are more than 256
-            rates, or the accountant keeps a ledger.
+            If a recorded step is neither Gaussian nor a Poisson sample of a Gaussian one, or the accountant keeps a
+            ledger.
 
         Examples
         --------

@@ -99,9 +99,8 @@ def _of_chunks(chunks: Iterator[ArrayLike], q: ArrayLike, count: ArrayLike, sens
     for chunk in chunks:
         for first in range(0, np.size(chunk), CHUNK):
             part = compose_arrays(np.asarray(chunk)[first : first + CHUNK], q, count, sensitivity=sensitivity)
-            own = part.step_moments("add_remove") if isinstance(part, ColumnsRun) else None
-            assert own is not None  # of one rate
-            moments.join(own)
+            assert isinstance(part, ColumnsRun)  # of arrays
+            moments.join(part.step_moments("add_remove"))
     return RecordedRun({}, moments, moments)
 
 
@@ -158,8 +157,8 @@ class Gathered(Run):
         """The merged steps as arrays of (m, q, k)."""
         raise NotImplementedError
 
-    def step_moments(self, adjacency: str) -> StepMoments | None:
-        """The moments of all steps; None where they have too many rates."""
+    def step_moments(self, adjacency: str) -> StepMoments:
+        """The moments of all steps."""
         raise NotImplementedError
 
 
@@ -257,7 +256,7 @@ class ColumnsRun(Gathered):
         size = self.columns[0].size
         return size if size > CHUNK else self.merged()[0].size
 
-    def step_moments(self, adjacency: str) -> StepMoments | None:
+    def step_moments(self, adjacency: str) -> StepMoments:
         """The moments of all steps, from the columns as they are."""
         moments = StepMoments()
         sigma, q, count = self.columns
@@ -266,8 +265,7 @@ class ColumnsRun(Gathered):
             part = slice(first, first + CHUNK)
             m = times * (self.sensitivity / sigma[part])
             k = count[part] if count.ndim else None if count == 1 else np.full(m.size, count)
-            if not moments.add_many(m, q[part] if q.ndim else q, k):
-                return None
+            moments.add_many(m, q[part] if q.ndim else q, k)
         return moments
 
 

@@ -14,6 +14,7 @@ wide, the steps themselves, if they are known, give Gauss rules of as many point
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ UP = 1 + 1e-12
 """Pays for the rounding of what is bounded by a few positive terms."""
 UNIT = max(0.5 * float(np.finfo(np.longdouble).eps), 2.0**-64)
 BOXES, DEGREES, LOWEST = _core.STEP_BOXES, _core.STEP_MOMENTS, _core.STEP_LOWEST
+OCTAVE = 8
+"""Boxes to the octave: twice a shift lies so many boxes further on, at the same place."""
 POINTS = DEGREES // 2
 PARTS = (0.85, 0.6, 0.42, 0.3, 0.2, 0.13)
 """Of the widest ellipse, those tried."""
@@ -48,7 +51,11 @@ WORTH = 0.7
 LIKELY = 0.5
 """The same of the rows expected, from which the moments are taken at all."""
 RATES_MAX = 256
-"""Most sampling rates that are kept apart: 84 kB each, and a dozen rows of what a rule is off by for every octave."""
+"""Most sampling rates that are kept apart: 84 kB each, and a dozen rows of what a rule is off by for every octave. The
+steps of more share cells of rates, of which one with a box of shifts takes 4 kB."""
+CELLS, RATE_DEGREES, RATE_LOWEST = _core.RATE_CELLS, _core.RATE_DEGREES, _core.RATE_LOWEST
+FEWEST_OF_MANY_RATES = 4000
+"""Fewer distinct steps of more rates than that are summed as they are."""
 
 FINE_BOXES, FINE_POINTS, FINE_ELLIPSES = 16, 16, (1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0)
 """Boxes to the octave of a rule made from the steps, points of each, and its ellipses."""
@@ -146,12 +153,17 @@ class Ellipse(NamedTuple):
 
 
 class StepMoments:
-    """The moments of steps, for every sampling rate."""
+    """The moments of steps, for every sampling rate, or for every cell of rates where these have been too many.
 
-    __slots__ = ("_boxes", "_counts", "sums")
+    sums : by rate, of all boxes.   cells : by `cell BOXES + box`; if there are some, `sums` has those of plain steps
+    alone.
+    """
+
+    __slots__ = ("_boxes", "_counts", "cells", "sums")
 
     def __init__(self) -> None:
         self.sums: dict[float, NDArray[np.uint64]] = {}
+        self.cells: dict[int, NDArray[np.uint64]] = {}
         self._counts: dict[float, int] | None = None  # number of steps of every rate; None: to be read off the sums
         self._boxes: list[Boxes] | None = None
 
@@ -166,57 +178,119 @@ class StepMoments:
             self.sums[q] = np.zeros((BOXES, DEGREES, 2), np.uint64)
         return self.sums[q]
 
-    def add_step(self, m: float, q: float, n: int) -> bool:
-        """Add one step n times; False where that is of one rate too many."""
+    def _cell(self, key: int) -> NDArray[np.uint64]:
+        """The sums of a cell, which are to change."""
+        if key not in self.cells:
+            self.cells[key] = np.zeros((DEGREES, RATE_DEGREES, 3), np.uint64)
+        return self.cells[key]
+
+    def _pour(self) -> None:
+        """Put the sums of all rates below 1 into cells, exactly (csrc/step_moments.c)."""
+        if all(q == 1 for q in self.sums):
+            return
+        poured = StepMoments()  # there are no cells yet
+        for q, sums in self.sums.items():
+            if q == 1:
+                poured.sums[q] = sums
+                continue
+            first = _key(1.0, q) // BOXES * BOXES
+            for box in np.flatnonzero(sums.any(axis=(1, 2))).tolist():
+                _core.rate_moments_of(q, sums[box], poured._cell(first + box))
+        self._counts = self._boxes = None
+        self.sums, self.cells = poured.sums, poured.cells
+
+    def add_step(self, m: float, q: float, n: int) -> None:
+        """Add one step n times."""
         sums = self.sums.get(q)
         if sums is None:
-            if len(self.sums) >= RATES_MAX:
-                return False
-            sums = self._changing(q)
+            if q < 1 and not self.cells and len(self.sums) >= RATES_MAX:
+                self._pour()
+            sums = self._cell(_key(m, q)) if q < 1 and self.cells else self._changing(q)
         counts, self._counts, self._boxes = self._counts, None, None  # until the sums have the step
+        if sums.shape[0] == DEGREES:
+            _core.rate_moments_add_one(m, q, n, sums)
+            return
         _core.step_moments_add_one(m, n, sums)
         if counts is not None:
             counts[q] = counts.get(q, 0) + n
             self._counts = counts
-        return True
 
-    def add_many(self, m: NDArray[np.float64], q: NDArray[np.float64], k: NDArray[np.int64] | None) -> bool:
-        """Add steps of several rates, q an array or one for all; False where they have too many."""
+    def add_many(self, m: NDArray[np.float64], q: NDArray[np.float64], k: NDArray[np.int64] | None) -> None:
+        """Add steps of several rates, q an array or one for all."""
         rates = np.unique(q) if q.ndim and (q != q[0]).any() else q.ravel()[:1]
-        if len(self.sums.keys() | set(rates.tolist())) > RATES_MAX:
-            return False
+        if self.cells or len(self.sums.keys() | set(rates.tolist())) > RATES_MAX:
+            return self._add_to_cells(m, np.broadcast_to(q, m.shape), k)
         for rate in rates.tolist():
             here = slice(None) if rates.size == 1 else q == rate
             self.add(np.ascontiguousarray(m[here]), rate, k if k is None else np.ascontiguousarray(k[here]))
-        return True
+        return None
+
+    def _add_to_cells(self, m: NDArray[np.float64], q: NDArray[np.float64], k: NDArray[np.int64] | None) -> None:
+        self._pour()
+        plain = q == 1
+        if plain.any():
+            self.add(np.ascontiguousarray(m[plain]), 1.0, k if k is None else np.ascontiguousarray(k[plain]))
+            m, q, k = m[~plain], q[~plain], k if k is None else k[~plain]
+        if m.size == 0:
+            return
+        keys = _keys(m, q)
+        order = np.argsort(keys, kind="stable")
+        m, q, k, keys = m[order], q[order], k if k is None else k[order], keys[order]
+        ends = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), keys.size]
+        for first, last in itertools.pairwise(ends):
+            here = slice(first, last)
+            _core.rate_moments_add(m[here], q[here], k if k is None else k[here], 1, self._cell(int(keys[first])))
 
     def join(self, other: StepMoments, times: int = 1) -> None:
         """Add the moments of another run so many times, or take away, where that is negative, what was added."""
         self._counts = self._boxes = None
-        for q, sums in other.sums.items():
-            double, left = sums.copy(), abs(times)
-            kept = self.sums.setdefault(q, np.zeros_like(sums))
-            while left:
-                if left & 1:
-                    _core.step_moments_join(1 if times > 0 else -1, double, kept)
-                _core.step_moments_join(1, double.copy(), double)
-                left >>= 1
+        if self.cells or other.cells or len(self.sums.keys() | other.sums.keys()) > RATES_MAX:
+            self._pour()
+            other = other.copy()
+            other._pour()
+        parts: list[tuple[dict[Any, NDArray[np.uint64]], dict[Any, NDArray[np.uint64]]]]
+        parts = [(self.sums, other.sums), (self.cells, other.cells)]
+        for mine, its in parts:
+            for key, sums in its.items():
+                double, left = sums.copy(), abs(times)
+                kept = mine.setdefault(key, np.zeros_like(sums))
+                while left:
+                    if left & 1:
+                        _core.moments_join(1 if times > 0 else -1, double, kept)
+                    _core.moments_join(1, double.copy(), double)
+                    left >>= 1
 
     def copy(self) -> StepMoments:
         """The same moments, apart from these."""
         made = StepMoments()
         made.sums = {q: sums.copy() for q, sums in self.sums.items()}
+        made.cells = {key: sums.copy() for key, sums in self.cells.items()}
         made._counts = None if self._counts is None else dict(self._counts)
         return made
 
+    def without_empty(self) -> StepMoments:
+        """The same, of what has sums that are not all 0."""
+        made = StepMoments()
+        made.sums = {q: sums for q, sums in self.sums.items() if sums.any()}
+        made.cells = {key: sums for key, sums in self.cells.items() if sums.any()}
+        return made
+
+    def doubled(self) -> StepMoments:
+        """The moments of steps of twice the shifts, whose boxes lie an octave further on."""
+        twice = StepMoments()
+        twice.sums = {q: np.roll(sums, OCTAVE, axis=0) for q, sums in self.sums.items()}
+        twice.cells = {key + OCTAVE: sums for key, sums in self.cells.items()}
+        return twice
+
     def counts(self) -> dict[float, int]:
-        """Number of steps of every rate that has some; not to be changed."""
+        """Number of steps of every rate that has some, of those in cells by the upper ends of these; not to be
+        changed."""
         if self._counts is None:
             self._counts = self._read_counts()
         return self._counts
 
     def _read_counts(self) -> dict[float, int]:
-        found = {}
+        found: dict[float, int] = {}
         for q, sums in self.sums.items():
             low, high = sums[:, 0, 0], sums[:, 0, 1]
             if high.max() < 1 << 36:  # no more than 2^50 of a box, 2^59 of all
@@ -225,13 +299,20 @@ class StepMoments:
                 n = sum(int(count) for count in low) + (sum(int(count) for count in high) << 64) >> 50
             if n:
                 found[q] = n
+        for key, sums in self.cells.items():
+            n = sum(int(word) << 64 * i for i, word in enumerate(sums[0, 0].tolist())) >> 110
+            if n:
+                high = ends_of_cells(np.array(key // BOXES))[1].item()
+                found[high] = found.get(high, 0) + n
         return found
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StepMoments):
             return NotImplemented
-        mine, theirs = self.counts(), other.counts()
-        return mine == theirs and all(np.array_equal(self.sums[q], other.sums[q]) for q in mine)
+        if self.counts() != other.counts():
+            return False
+        mine, its = self.without_empty(), other.without_empty()
+        return _same(mine.sums, its.sums) and _same(mine.cells, its.cells)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -323,12 +404,16 @@ def ruled_of(rows, fits, total: float, ruled: int, sides: int = 1, **more) -> Ru
 
 
 def moments_of_steps(steps: GaussianSteps) -> StepMoments | None:
-    """The moments of steps; None where they have too many rates, or so many that no rule could have fewer rows."""
-    if not _rows_expected(steps.shift, steps.q) < LIKELY * steps.shift.size:
+    """The moments of steps; None where so many are of rates of their own that no rule could have fewer rows."""
+    rates = np.unique(steps.q).size
+    if rates > RATES_MAX:
+        if steps.q.size < FEWEST_OF_MANY_RATES:
+            return None
+    elif not _rows_expected(steps.shift, steps.q) < LIKELY * steps.shift.size:
         return None
     moments = StepMoments()
-    counts = None if (steps.k == 1).all() else steps.k.astype(np.int64)
-    return moments if moments.add_many(steps.shift, steps.q, counts) else None
+    moments.add_many(steps.shift, steps.q, None if (steps.k == 1).all() else steps.k.astype(np.int64))
+    return moments
 
 
 def _rows_expected(m, q) -> float:
@@ -481,6 +566,36 @@ def _ellipses(middle, half) -> list[float]:
     """Sums of the half axes, in half widths, of the ellipses tried around boxes."""
     most = _widest(1.0, float((half / middle).max()))
     return [max(1.2, part * most) for part in PARTS]
+
+
+def _same(mine: dict[Any, NDArray[np.uint64]], its: dict[Any, NDArray[np.uint64]]) -> bool:
+    return mine.keys() == its.keys() and all(np.array_equal(mine[key], its[key]) for key in mine)
+
+
+def _key(m: float, q: float) -> int:
+    """Of a step of a rate below 1, `cell BOXES + box`."""
+    (x, e), (y, f) = math.frexp(m), math.frexp(q)
+    cell = CELLS * (f - 1 - RATE_LOWEST) + int(CELLS * (2 * y - 1))
+    return cell * BOXES + OCTAVE * (e - 1 - LOWEST) + int(OCTAVE * (2 * x - 1))
+
+
+def _keys(m: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The same of many."""
+    (x, e), (y, f) = np.frexp(m), np.frexp(q)
+    cell = CELLS * (f.astype(np.int64) - 1 - RATE_LOWEST) + (CELLS * (2 * y - 1)).astype(np.int64)
+    return cell * BOXES + OCTAVE * (e.astype(np.int64) - 1 - LOWEST) + (OCTAVE * (2 * x - 1)).astype(np.int64)
+
+
+def places_of_cells(cell):
+    """(middle, half width) of cells of rates, exactly."""
+    scale = np.ldexp(1.0, RATE_LOWEST + cell // CELLS)
+    return scale * (1 + (2 * (cell % CELLS) + 1) / (2 * CELLS)), scale / (2 * CELLS)
+
+
+def ends_of_cells(cell):
+    """(low, high) of cells, as far as there are rates below 1."""
+    middle, half = places_of_cells(cell)
+    return middle - half, np.minimum(middle + half, 1 - U)
 
 
 def _places(box):

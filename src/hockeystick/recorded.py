@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _core
 from .arrays import Gathered
 from .bound import AccuracyError, DomainError
-from .compression import RATES_MAX, StepMoments
+from .compression import BOXES, CELLS, DEGREES, RATE_DEGREES, RATE_LOWEST, StepMoments, ends_of_cells
 from .serial import brief
 from .what.mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, compose
 from .what.pair import GaussianSteps, gaussian_steps
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
 
 _NOTHING = np.empty((0, 3))
 
-OCTAVE = 8
-"""Boxes to the octave: twice a shift lies so many boxes further on, at the same place."""
-
 MOST = 1 << 62
 """Most steps of such moments, whose sums are then exact (csrc/step_moments.c)."""
 
@@ -38,19 +34,14 @@ def row_of(step: Mechanism) -> tuple[float, float] | None:
     return as_gaussian(step, "add_remove") if isinstance(base, Gaussian) else None
 
 
-def takes(moments: StepMoments, step: Mechanism) -> bool:
-    """Whether the moments may take a step."""
-    row = row_of(step)
-    return row is not None and (row[1] in moments.sums or len(moments.sums) < RATES_MAX)
-
-
 def gather(moments: StepMoments, parts, lines: Lines | None = None) -> bool:
     """Add the moments of every (step, n), and record it for the lines; False, with some of them added, where one has
     none."""
     for step, n in parts:
         row = row_of(step)
-        if row is None or not moments.add_step(*row, n):
+        if row is None:
             return False
+        moments.add_step(*row, n)
         if lines:
             lines.record(*row, n)
     return True
@@ -58,11 +49,9 @@ def gather(moments: StepMoments, parts, lines: Lines | None = None) -> bool:
 
 def moments_of(run: Run) -> StepMoments:
     """The moments of a run, not to be changed, or a DomainError."""
-    moments: StepMoments | None = run.step_moments("add_remove") if isinstance(run, Gathered) else StepMoments()
-    if moments is None or not (isinstance(run, Gathered) or gather(moments, run.parts)):
-        raise DomainError(
-            f"moments are those of at most {RATES_MAX} rates of Gaussian steps, got {brief(run)}: see state_dict"
-        )
+    moments = run.step_moments("add_remove") if isinstance(run, Gathered) else StepMoments()
+    if not (isinstance(run, Gathered) or gather(moments, run.parts)):
+        raise DomainError(f"moments are those of Gaussian steps and samples of them, got {brief(run)}: see state_dict")
     return moments
 
 
@@ -75,12 +64,16 @@ def joined(parts: Iterable[tuple[StepMoments, int]]) -> StepMoments:
         if total > MOST:
             raise DomainError(f"moments are those of at most {MOST:.2g} steps, got {total:.6g}")
         both.join(moments, times)
-    both.sums = {q: sums for q, sums in both.sums.items() if sums.any()}
-    if len(both.sums) > RATES_MAX:
-        raise DomainError(f"moments are those of at most {RATES_MAX} sampling rates, got {len(both.sums)}")
+    both = both.without_empty()
     for q, sums in both.sums.items():
-        if not all(_possible(whole) for whole in _boxes(sums).values()):
+        if not all(_possible(whole, 50) for whole in _boxes(sums).values()):
             raise DomainError(f"steps of sampling rate {q!r} that are to be taken back were not recorded")
+    for key, sums in both.cells.items():
+        if not _possible(_words(sums), 110):
+            low, high = (end.item() for end in ends_of_cells(np.array(key // BOXES)))
+            raise DomainError(
+                f"steps of sampling rates from {low!r} to {high!r} that are to be taken back were not recorded"
+            )
     return both
 
 
@@ -201,13 +194,17 @@ class RecordedRun(Gathered):
             whole = whole and q == 1
         return float(total), math.fsum(wall), whole
 
-    def gaussian_steps(self, adjacency: str) -> GaussianSteps:
-        """All steps as arrays of (m, q, k)."""
+    def require_list(self) -> None:
+        """AccuracyError where the steps are needed and not known."""
         if self._kept:
             raise AccuracyError(
                 f"the steps of this run are too few or too strong for their moments, and of {self._kept} nothing else"
                 " was kept: keep the list (state_dict)"
             )
+
+    def gaussian_steps(self, adjacency: str) -> GaussianSteps:
+        """All steps as arrays of (m, q, k)."""
+        self.require_list()
         found = gaussian_steps(Run(self.parts), adjacency)
         assert found is not None  # `is_gaussian`
         return found
@@ -216,37 +213,44 @@ class RecordedRun(Gathered):
         """The moments of all steps; under replace_one of twice the shifts."""
         if adjacency != "replace_one":
             return self._moments
-        twice = StepMoments()
-        twice.sums = {q: np.roll(sums, OCTAVE, axis=0) for q, sums in self._moments.sums.items()}
-        return twice
+        return self._moments.doubled()
 
 
-def to_moments(moments: StepMoments) -> list[dict[str, Any]]:
-    """The moments as JSON: of every rate the boxes that hold steps, each with its sums as whole numbers."""
-    found = []
+def to_moments(moments: StepMoments) -> dict[str, Any]:
+    """The moments as JSON: of every rate, and of every cell of rates if there are some, the boxes that hold steps, each
+    with its sums as whole numbers."""
+    rates = []
     for q in sorted(moments.sums):
         held = [{"box": box, "sums": whole} for box, whole in _boxes(moments.sums[q]).items()]
         if held:
-            found.append({"q": q, "boxes": held})
-    return found
+            rates.append({"q": q, "boxes": held})
+    cells = [
+        {"cell": key // BOXES, "box": key % BOXES, "sums": _words(sums)}
+        for key, sums in sorted(moments.without_empty().cells.items())
+    ]
+    return {"rates": rates, **({"cells": cells} if cells else {})}
 
 
-def from_moments(rates: Any) -> StepMoments:
+def from_moments(state: dict[str, Any]) -> StepMoments:
     """The moments of `to_moments`, or a DomainError."""
     moments = StepMoments()
     try:
-        for rate in rates:
+        for rate in state["rates"]:
             q = float(rate["q"])
-            if not 0 < q <= 1 or q in moments.sums:
+            if not 0 < q <= 1 or q in moments.sums or (q < 1 and state.get("cells")):
                 raise ValueError(q)
-            sums = moments.sums[q] = np.zeros((_core.STEP_BOXES, _core.STEP_MOMENTS, 2), np.uint64)
+            sums = moments.sums[q] = np.zeros((BOXES, DEGREES, 2), np.uint64)
             for held in rate["boxes"]:
-                box, whole = int(held["box"]), [int(x) for x in held["sums"]]
-                if not (0 <= box < len(sums) and not sums[box].any()):
+                box = int(held["box"])
+                if not (0 <= box < BOXES and not sums[box].any()):
                     raise ValueError(box)
-                if len(whole) != _core.STEP_MOMENTS or not _possible(whole):
-                    raise ValueError(whole)
-                sums[box] = [(x & (2**64 - 1), (x >> 64) & (2**64 - 1)) for x in whole]
+                sums[box] = _sums(held["sums"], DEGREES, 2)
+        for held in state.get("cells", ()):
+            cell, box = int(held["cell"]), int(held["box"])
+            key = cell * BOXES + box
+            if not (0 <= cell < -CELLS * RATE_LOWEST and 0 <= box < BOXES) or key in moments.cells:
+                raise ValueError(cell, box)
+            moments.cells[key] = _sums(held["sums"], DEGREES * RATE_DEGREES, 3).reshape(DEGREES, RATE_DEGREES, 3)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DomainError(f"the moments are not what compact_state_dict writes: {error!r}") from None
     return moments
@@ -255,14 +259,26 @@ def from_moments(rates: Any) -> StepMoments:
 def _boxes(sums: NDArray[np.uint64]) -> dict[int, list[int]]:
     """The boxes that hold steps, and their sums as whole numbers."""
     boxes = np.flatnonzero(sums.any(axis=(1, 2))).tolist()
-    return {box: [_whole(*pair) for pair in sums[box].tolist()] for box in boxes}
+    return {box: _words(sums[box]) for box in boxes}
 
 
-def _whole(low: int, high: int) -> int:
-    return low + ((high - 2**64 if high >> 63 else high) << 64)
+def _words(sums: NDArray[np.uint64]) -> list[int]:
+    """Sums as whole numbers; of a cell those of the first degree of the shift first."""
+    words = sums.shape[-1]
+    found = [sum(word << 64 * i for i, word in enumerate(each)) for each in sums.reshape(-1, words).tolist()]
+    return [x - (1 << 64 * words) if x >> (64 * words - 1) else x for x in found]
 
 
-def _possible(whole: list[int]) -> bool:
-    """Whether sums of a box can be those of steps: some, and none of their T_j beyond 1."""
-    count = whole[0] >> 50
-    return 0 < count <= MOST and whole[0] == count << 50 and all(abs(x) <= (count << 50) + 8 * count for x in whole)
+def _sums(given: Any, count: int, words: int) -> NDArray[np.uint64]:
+    """What `_words` was made from; a ValueError where no steps have such sums."""
+    whole = [int(x) for x in given]
+    if len(whole) != count or not _possible(whole, 50 if words == 2 else 110):
+        raise ValueError(given)
+    return np.array([[x >> 64 * i & (2**64 - 1) for i in range(words)] for x in whole], np.uint64)
+
+
+def _possible(whole: list[int], bits: int) -> bool:
+    """Whether sums of a box, or of a cell, can be those of steps: some, and none of their products of T_j beyond 1."""
+    count = whole[0] >> bits
+    most = (count << bits) + (count << (bits - 46))
+    return 0 < count <= MOST and whole[0] == count << bits and all(abs(x) <= most for x in whole)

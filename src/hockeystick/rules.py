@@ -37,11 +37,11 @@ def rules(
 
     moments = kept("moments", moments_of)
     made: list[tuple[str, Callable[[], Ruled | None]]] = []
-    if moments:
+    if moments and moments.cells:
+        made = [("rates", lambda: rates.rule(moments, count))] if widest and sides == 1 else []
+    elif moments:
         made = [("wide", lambda: wide.wide_rule(moments, sides))] if widest else []
         made += [("merged", lambda: moments.rule(True, sides)), ("boxes", lambda: moments.rule(False, sides))]
-    elif steps_of and widest and count >= rates.FEWEST and sides == 1:
-        made = [("rates", lambda: rates.rule(steps_of()))]
     for name, make in made:
         ruled = kept(name, make)
         if ruled and ruled.steps.shift.size < compression.WORTH * count:

@@ -3,7 +3,8 @@
     run     {"format": "hockeystick.run", "version": 1, "parts": [{"step": ..., "count": ...}]}
             the same as "hockeystick.accountant" is the state of an accountant, which is read as its run
     moments {"format": "hockeystick.moments", "version": 1, "rates": [{"q", "boxes": [{"box", "sums"}]}]}
-            a run whose list was not kept: whole numbers of over 64 bits (csrc/step_moments.c), for every sampling rate
+            a run whose list was not kept: whole numbers of over 64 bits (csrc/step_moments.c), for every sampling rate;
+            of more than 256 rates also "cells": [{"cell", "box", "sums"}]
     bound   {"format": "hockeystick.bound", "version": 1, "lower", "estimate", "upper", "route", "certified",
              "budget": {"unit", "terms"}}
 
@@ -98,7 +99,7 @@ def to_dict(what: Ran | Bound[Any]) -> dict[str, Any]:
         return {"format": BOUND, "version": VERSION, **ends, **kept}
     if isinstance(what, Run):
         if not what.listed:
-            return {"format": MOMENTS, "version": VERSION, "rates": to_moments(moments_of(what))}
+            return {"format": MOMENTS, "version": VERSION, **to_moments(moments_of(what))}
         parts = [{"step": serial.to_json(step), "count": n} for step, n in what.parts]
         return {"format": RUN, "version": VERSION, "parts": parts}
     return serial.to_json(what)
@@ -191,8 +192,8 @@ def _read_run(state: dict[str, Any]) -> Run:
 
 
 def _read_moments(state: dict[str, Any]) -> Run:
-    serial.exact_keys("moments", state, ("format", "version", "rates"))
-    moments = from_moments(state["rates"])
+    serial.exact_keys("moments", state, ("format", "version", "rates", *(("cells",) if "cells" in state else ())))
+    moments = from_moments(state)
     return RecordedRun({}, moments, moments)
 
 

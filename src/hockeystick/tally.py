@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from .arrays import ColumnsRun, shared
 from .bound import DomainError
-from .compression import RATES_MAX, StepMoments
+from .compression import StepMoments
 from .recorded import RecordedRun
 from .what.mechanism import K_MAX, SIGMA_RANGE, Mechanism, Run
 
@@ -100,7 +100,7 @@ class Tally:
             sigma, q, count = self._joined().merged()
             self._columns = [(sigma, shared(q), shared(count))]
             self._rows = sigma.size
-            if self._rows > ROOM and not self._listed and np.unique(q).size <= RATES_MAX:
+            if self._rows > ROOM and not self._listed:
                 self._moments, self._columns, self._rows = StepMoments(), [], 0
                 for first in range(0, sigma.size, BLOCK):
                     self._gather(*(column[first : first + BLOCK] for column in (sigma, q, count)))
@@ -109,11 +109,7 @@ class Tally:
     def _gather(self, sigma: NDArray[Any], q: NDArray[Any], count: NDArray[Any]) -> None:
         """Add the moments of rows."""
         assert self._moments is not None
-        if not self._moments.add_many(1 / sigma, q, count):
-            raise DomainError(
-                f"of more than {ROOM} distinct steps the moments are kept, of at most {RATES_MAX} sampling rates;"
-                " hockeystick.read_log keeps a list"
-            )
+        self._moments.add_many(1 / sigma, q, count)
 
     def _joined(self) -> ColumnsRun:
         """All rows; the columns are let go."""

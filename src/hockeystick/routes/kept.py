@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from typing import Any, NamedTuple
@@ -222,9 +223,8 @@ def _base_of(question: Question, base) -> Question:
 def _sums(question: Question):
     """(steps, options, route) of what may stand for the steps of a question: rules, and they themselves where they are
     known; and whether these would hardly be narrower."""
-    for ruled in (
-        question.narrower_rules if question.gaussian else question.rules
-    ):  # a line that is kept is made so seldom that its width matters more
+    others = (ruled for ruled in question.rules if ruled.apart or not question.gaussian)
+    for ruled in itertools.chain(question.narrower_rules, others):  # made so seldom that its width matters more
         yield ruled.steps, ruled.options, "compressed", ruled.fine
     if question.run.listed and question.gaussian:
         yield question.steps, {}, "contour", True

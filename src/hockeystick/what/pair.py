@@ -179,6 +179,8 @@ def paired_steps(run: Run, adjacency: str, add: bool) -> PairedSteps | None:
     """The run for the contour, or None where some step is neither of the Gaussian family nor a sampled Gaussian one."""
     key = (adjacency, add, "pairs")
     if key not in run._cache:
+        if not run.listed:
+            cast(Any, run).require_list()
         sampling.check_fixed_size(run, adjacency)
         rows = _rows(run, adjacency)
         run._cache[key] = None if any(row is None for row, _ in rows) else _paired_steps(rows, add)
