@@ -175,6 +175,22 @@ def test_lower_end_is_a_lower_bound_anywhere(eps, mu, fpr, noise):  # [theory: r
     assert chords.fpr_upper(nodes, float(true) * (1 + 1e-15), 0.0) >= fpr * (1 - 1e-14)
 
 
+@pytest.mark.parametrize(
+    ("sigma", "rate"),
+    [(0.256394, 3.394e-321), (0.446, 1.35e-320), (0.2056, 1.55e-320), (0.63, 2.5e-321), (4.0, 1e-323)],
+)
+def test_rates_that_are_no_normal_doubles(sigma, rate):
+    """Slopes of this size have few digits or none [theory: risk.four-points, risk.slope]."""
+    with mp.workdps(60):
+        at = mp.findroot(lambda z: mp.log(phi(z) / mp.mpf(rate)), -38)
+        true, loss = phi(at + 1 / mp.mpf(sigma)), 0.5 / mp.mpf(sigma) ** 2 - at / mp.mpf(sigma)
+        belief = 1 / (1 + 3 * mp.exp(-loss))
+    bound = hs.true_positive_rate(hs.gaussian(sigma), rate, direction="remove")
+    assert bound.lower <= true <= bound.upper <= 1.02 * bound.lower
+    bound = hs.posterior(hs.gaussian(sigma), 0.25, tail=rate, direction="remove")
+    assert bound.lower <= belief <= bound.upper
+
+
 def test_advantage():  # [theory: risk.tpr]
     bound = hs.advantage(DPSGD)
     assert bound.lower == hs.delta(DPSGD, 0.0).lower

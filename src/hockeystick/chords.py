@@ -32,6 +32,9 @@ STRAIGHT = 0.02
 """Part of the curvature about a corner that the line may have that ends in it."""
 KEPT = 4
 
+LEAST, GROWN = 1e-250, 2.0**200
+"""Rates below which slopes may be no normal doubles, and what all is multiplied by there."""
+
 
 class Nodes(NamedTuple):
     """Four or five certified points of a curve, eps rising: delta(x_dn) >= low, delta(x_up) <= high. x_dn and x_up
@@ -43,6 +46,10 @@ class Nodes(NamedTuple):
     low: tuple[float, ...]
     mid: tuple[float, ...]
     high: tuple[float, ...]
+
+    def times(self, by: float) -> Nodes:
+        """The same points of a curve that is so many times as high; `by` is a power of 2."""
+        return self._replace(**{end: tuple(by * d for d in getattr(self, end)) for end in ("low", "mid", "high")})
 
     def width(self) -> float:
         """Of the deltas: nearer points do not help much beyond it."""
@@ -170,11 +177,21 @@ def _zero(points: list[tuple[float, float]], reach: float) -> tuple[float, bool]
     return b + (step if abs(step) < reach else away), False
 
 
+def rate_upper(x: float) -> float:
+    """A few positive operations that gave x, rounded up, also where x is no normal double."""
+    return math.nextafter(x * UP, math.inf)
+
+
+def rate_lower(x: float) -> float:
+    """The same rounded down."""
+    return math.nextafter(x * DOWN, -math.inf)
+
+
 def fpr_upper(nodes: Nodes, tpr: float, start: float) -> float:
     """An upper bound of max_x (tpr - delta(x)) / x: an f with delta(x) + f x >= tpr for all x > 0
     [theory: risk.fpr]."""
     # Where delta(x) >= tpr, smaller x add nothing and larger ones at most tpr / x.
-    best = min([tpr] + [tpr / x * UP for d, x in zip(nodes.low, nodes.x_dn, strict=True) if d >= tpr])
+    best = min([tpr] + [rate_upper(tpr / x) for d, x in zip(nodes.low, nodes.x_dn, strict=True) if d >= tpr])
     f = start
     for _ in range(8):
         short = tpr - tpr_lower(nodes, f)
@@ -187,6 +204,8 @@ def fpr_upper(nodes: Nodes, tpr: float, start: float) -> float:
 def tpr_lower(nodes: Nodes, a: float) -> float:  # [theory: pair.curve, risk.four-points]
     """A lower bound of delta(x) + a x over all x > 0 (head of the file); a, which no tpr is below, if the points lie
     wrong."""
+    if 0 < a < LEAST:
+        return max(a, rate_lower(tpr_lower(nodes.times(GROWN), GROWN * a) / GROWN))
     x, low, high, xu = nodes.x_dn, nodes.low, nodes.high, nodes.x_up
     n = len(x)
     parts = [low[i] + a * x[i] for i in range(n)]
@@ -212,9 +231,10 @@ def tpr_lower(nodes: Nodes, a: float) -> float:  # [theory: pair.curve, risk.fou
     return max(a, min(parts) * DOWN)
 
 
-def chord_slope(nodes: Nodes, i: int, worse: bool) -> float:
-    """p between the points i and i+1 [theory: risk.slope]: at least what the chord's slope says at the left point, at
-    most that at the right."""
+def chord_share(nodes: Nodes, i: int, worse: bool) -> float:
+    """x p between the points i and i+1 [theory: risk.slope]: at least what the chord's slope says at the left point, at
+    most that at the right, at that point."""
+    x, xu = nodes.x_dn, nodes.x_up
     if worse:
-        return max(0.0, nodes.high[i] - nodes.low[i + 1]) / (nodes.x_dn[i + 1] - nodes.x_up[i]) * UP
-    return max(0.0, nodes.low[i] - nodes.high[i + 1]) / (nodes.x_up[i + 1] - nodes.x_dn[i]) * DOWN
+        return rate_upper(max(0.0, nodes.high[i] - nodes.low[i + 1]) * (xu[i + 1] / (x[i + 1] - xu[i])))
+    return rate_lower(max(0.0, nodes.low[i] - nodes.high[i + 1]) * (x[i] / (xu[i + 1] - x[i])))

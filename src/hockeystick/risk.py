@@ -16,7 +16,7 @@ import numpy as np
 
 from . import arguments, query, worst
 from .bound import Bound, Budget, DomainError
-from .chords import EPS_MAX, Curve, Nodes, chord_slope, fpr_upper, tpr_lower
+from .chords import EPS_MAX, Curve, Nodes, chord_share, fpr_upper, rate_lower, rate_upper, tpr_lower
 from .outward import DOWN, UP, log_slack
 from .what.mechanism import as_run, real
 from .what.pair import ADJACENCIES, one_curve
@@ -218,10 +218,10 @@ def posterior(
         low, high = -math.inf, math.inf
         for nodes in Curve(run, side, dict(options), routes).rounds(tau, dual=True):
             for i in range(len(nodes.eps) - 1):
-                share = [chord_slope(nodes, i, worse) for worse in (False, True)]  # x p between the two points
-                if nodes.low[i] + share[0] * nodes.x_dn[i] > tau * UP:
+                least, most = (chord_share(nodes, i, worse) for worse in (False, True))  # x p between the two points
+                if nodes.low[i] + least > tau * UP:
                     low = max(low, nodes.eps[i])
-                if nodes.high[i + 1] + share[1] * nodes.x_up[i + 1] < tau * DOWN:
+                if nodes.high[i + 1] + most < tau * DOWN:
                     high = min(high, nodes.eps[i + 1])
             if high - low <= 1e-8:
                 break
@@ -287,7 +287,7 @@ def _point(
     if a <= 0.5 * math.erfc(curve(side).mu / math.sqrt(8)):
 
         def ends(nodes: Nodes, low: float) -> tuple[float, float]:  # [theory: risk.tpr]
-            return tpr_lower(nodes, a), min((d + a * x) * UP for d, x in zip(nodes.high, nodes.x_up, strict=True))
+            return tpr_lower(nodes, a), min(rate_upper(d + a * x) for d, x in zip(nodes.high, nodes.x_up, strict=True))
 
         def lesser(low: float, high: float) -> bool:
             return any(high <= other[0] for other in others)
@@ -297,7 +297,7 @@ def _point(
     tpr_low, tpr_high = _one_minus(a, -1), _one_minus(a, 1)
 
     def reverse_ends(nodes: Nodes, low: float) -> tuple[float, float]:
-        low = max(low, *((tpr_low - d) * DOWN / x for d, x in zip(nodes.high, nodes.x_up, strict=True)))
+        low = max(low, *(rate_lower((tpr_low - d) / x) for d, x in zip(nodes.high, nodes.x_up, strict=True)))
         return low, fpr_upper(nodes, tpr_high, low)
 
     def larger(low: float, high: float) -> bool:
