@@ -396,6 +396,19 @@ def test_bounds_that_a_line_is_made_of(m, t, b, r):
     assert 0.005 < max(missed) < 1
 
 
+@pytest.mark.parametrize(("m", "b"), [(0.5, 1.5), (0.3, 1.2)])
+@np.errstate(all="ignore")
+def test_what_a_cut_rejects_of_two_terms(m, b):  # [theory: allocation.cut]
+    law, g = allocation_density._Law(m, 2), np.linspace(-12, 14, 100001)
+    line = allocation_density._Line(m, 2, 0.3, b, law.eta, 1.0)
+    for x in np.array([0.5, 1.0, 2.0]) * law.sd:
+        other = (np.log(np.maximum(2 + x - np.exp(m * g - 0.5 * m * m), 1e-300)) + 0.5 * m * m) / m
+        accepted = [scipy.special.ndtr((b - at) / law.eta) * (at < line.rule.end) for at in (g, other)]
+        density = np.exp(-0.5 * (g * g + other * other) - m * other + 0.5 * m * m) * (1 - accepted[0] * accepted[1])
+        exact = density.sum() * (g[1] - g[0]) / (2 * math.pi * m)
+        _over(math.log(exact), law.log_rejected_upper(line, np.array([x]))[0], 4)
+
+
 @pytest.mark.parametrize("deviations", [0.5, 3.0])
 @np.errstate(all="ignore")
 def test_bounds_of_a_jump_hold(deviations):  # [theory: allocation.jump]

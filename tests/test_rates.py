@@ -273,3 +273,16 @@ def test_tiny_rates_are_planned():
 def test_tiny_rates_have_an_answer():
     found = hs.epsilon(hs.compose_arrays(*drawn(1, 5000, (1.0, 3.0), (1e-9, 1e-8))), 1e-9)
     assert 0 <= found.lower <= found.upper < math.inf
+
+
+@pytest.mark.parametrize("ratio", [1.01, 1.5, 3.0])
+@pytest.mark.parametrize("m", [0.05, 1.0, 8.0])
+def test_the_loss_of_a_tail_at_lower_rates(m, ratio):  # [theory: compression.rates-tail]
+    """The densities of U at two rates, shifts of all sizes up to m."""
+    worst = 0.0
+    for shift in (m, m / 2, m / 7):
+        low = np.linspace(-60, 60, 40001) * shift
+        high = np.log1p(np.expm1(low) / ratio)
+        logs = [-0.5 * ((v + 0.5 * shift**2) / shift) ** 2 - v for v in (low, high)]
+        worst = max(worst, float((logs[0] - logs[1]).max()) + math.log(ratio))
+    assert worst <= rates.loss_of_rates_upper(ratio, m) <= 1.01 * worst

@@ -224,3 +224,16 @@ def test_the_smaller_direction_needs_no_line(monkeypatch):
     for high, rates in ((100, [0.01]), (1e4, [0.01]), (10, [0.005, 0.01, 0.02])):
         hs.epsilon(hs.compose_arrays(np.exp(rng.uniform(0, math.log(high), 100_000)), rng.choice(rates, 100_000)), 1e-5)
     assert asked == [0, 0, 0]
+
+
+def test_misfits_of_moments_hold_what_places_are_off_by():  # [theory: compression.moments]
+    rng, error = np.random.default_rng(3), 1e-8
+    places, weights = rng.uniform(-1, 1, (2, 40)), rng.uniform(0.5, 2, (2, 40))
+    claimed = wide.misfit_upper(lambda m: m, error, *zip(places, weights, strict=True), 12)[0]
+    for moved in (0.0, error, -error):
+        moments = [
+            w @ np.cos(np.outer(np.arccos(x * (1 - abs(moved)) + moved), range(12)))
+            for x, w in zip(places, weights, strict=True)
+        ]
+        misfit = np.abs(moments[0] - moments[1])
+        assert (misfit <= claimed).all() and (claimed <= misfit + 200 * error * np.arange(12) ** 2 + 1e-9).all()
