@@ -65,15 +65,14 @@ static int is_mixture(const hs_pair *pair)
 
 int64_t hs_two_work(void) { return HS_TWO_WORK; }
 
-/* log M(z), mean, variance of L, phi(y) with bounds of the errors of log M and phi, and Psi(y): out[0..7] = log M,
- * its error, mean, variance, Re phi - 1, Im phi, error of phi, an upper bound of |phi| beyond y. Errors aim at
- * e^-target. work: HS_TWO_WORK doubles. */
-int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, int64_t n_work, double *out)
+/* As hs.h says; errors aim at e^-target. work: HS_TWO_WORK doubles. */
+int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, int64_t n_work,
+                     hs_transformed *out)
 {
     hs_two T;
     hs_moments mo;
     double est, h[HS_BRANCHES], c1, c2;
-    double edge, R = sqrt(2 * (target + 3)) + 1, re, im;
+    double edge, R = sqrt(2 * (target + 3)) + 1;
     int r, st;
     if (n_work < HS_TWO_WORK) return HS_SCRATCH;
     if (!(is_mixture(pair) && y >= 0 && target > 0)) return HS_BAD_ARGUMENT;
@@ -87,19 +86,17 @@ int hs_two_transform(const hs_pair *pair, double z, double y, double target, dou
     hs_two_moments(&T, z, &mo);
     hs_two_weights(&T, z, mo.log_m, &c1, &c2);
     edge = hs_two_ends_upper(&T, z, mo.log_m);
-    out[0] = mo.log_m;
-    out[2] = mo.mean;
-    out[3] = mo.var;
-    out[1] = hs_two_real_upper(&T, z) + edge;
-    out[6] = out[1] + edge;
-    if (mo.dropped) out[1] += hs_two_dropped_upper(&T, z) / exp(fmin(mo.log_m, 0));
-    if (!(out[1] < 0.1)) return HS_TOO_WIDE;
-    out[1] = 1.1 * out[1] + mo.err;
-    hs_grid_phase(&T.G, y, &re, &im);
-    out[4] = re;
-    out[5] = im;
+    out->log_m = mo.log_m;
+    out->mean = mo.mean;
+    out->var = mo.var;
+    out->err = hs_two_real_upper(&T, z) + edge;
+    out->phi_err = out->err + edge;
+    if (mo.dropped) out->err += hs_two_dropped_upper(&T, z) / exp(fmin(mo.log_m, 0));
+    if (!(out->err < 0.1)) return HS_TOO_WIDE;
+    out->err = 1.1 * out->err + mo.err;
+    hs_grid_phase(&T.G, y, &out->re, &out->im);
     for (r = 0; r < pair->branches; r++) T.strip[r] = -1;
-    out[6] += hs_two_quadrature_upper(&T, z, y) + y * c1;
-    out[7] = fmin(1, hs_two_far_upper(&T, z, y) + 2 * edge);
-    return out[1] < HUGE_VAL && out[6] < HUGE_VAL ? HS_OK : HS_TOO_WIDE;
+    out->phi_err += hs_two_quadrature_upper(&T, z, y) + y * c1;
+    out->beyond = fmin(1, hs_two_far_upper(&T, z, y) + 2 * edge);
+    return out->err < HUGE_VAL && out->phi_err < HUGE_VAL ? HS_OK : HS_TOO_WIDE;
 }

@@ -89,9 +89,7 @@ static void line_at(const void *prepared, double eps, hs_value *v)
     v->truncation = C->tail;
     v->alias_right = line_aliases_upper(C, S, 1, C->s_right, eps, v->log_scale);
     v->alias_left = line_aliases_upper(C, S, 2, s, eps, v->log_scale);
-    v->lower = v->value - v->alias_right - v->inner - v->fit - v->rounding - v->truncation -
-               (s >= 0 || s < -1 ? v->alias_left : 0);
-    v->upper = v->value + v->inner + v->fit + v->rounding + v->truncation + (s < 0 && s >= -1 ? v->alias_left : 0);
+    hs_value_ends(v, s);
 }
 
 /* Evaluates a frozen line at eps. */
@@ -223,10 +221,10 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
         if (hs_stopped(C->poll, 1e4)) return HS_INTERRUPTED;
         if (hs_is_apart(C, j)) continue;
         if (hs_is_pair(C, j)) {
-            double o[8];
-            st = hs_two_transform(&C->run.pair[j], t, 0, 20 + log(k), work, n_work, o);
-            term = o[0];
-            err = o[1];
+            hs_transformed M;
+            st = hs_two_transform(&C->run.pair[j], t, 0, 20 + log(k), work, n_work, &M);
+            term = M.log_m;
+            err = M.err;
         } else if (q == 1) {
             term = 0.5 * m * m * t * (1 + t);
             st = HS_OK;

@@ -329,9 +329,8 @@ static void mixed_ends(const hs_mixed *A, double eps, double pm, double qm, doub
     }
     v->alias_right = hs_aliases_upper(A->c, A->P, eps, v->log_scale, A->s_right, A->K[1] + A->err[1]);
     v->alias_left = hs_aliases_upper(A->c, A->P, eps, v->log_scale, s, A->K[2] + A->err[2]);
-    v->lower = v->value - v->alias_right - v->truncation - v->inner - v->rounding;
-    v->lower -= s >= 0 || s < -1 ? v->alias_left : 0;
-    v->upper = v->value + v->truncation + v->inner + v->rounding + (s < 0 && s >= -1 ? v->alias_left : 0);
+    v->fit = 0;
+    hs_value_ends(v, s);
 }
 
 /* Half of what the smoothing step may add to delta at eps, s e^{s/8} times an upper bound of the density there,

@@ -230,11 +230,10 @@ static void smoothed_at(const void *prepared, double eps, hs_value *v)
     v->alias_right = right;
     v->alias_left = left;
     v->truncation = S->tail;
-    v->lower = v->value - right - v->inner - v->fit - v->rounding - S->tail - S->smooth - (s < 0 ? 0 : left);
-    v->upper = v->value + v->inner + v->fit + v->rounding + S->tail + S->smooth + (s < 0 ? left : 0);
+    hs_value_ends(v, s);
     whole = exp(hs_payoff(t) + whole + S->inner[2]);
-    v->upper = v->upper < whole ? v->upper : whole; /* also where the sum is not a number */
-    v->lower = v->lower > 0 ? v->lower : 0;
+    v->upper = v->upper + S->smooth < whole ? v->upper + S->smooth : whole; /* also where the sum is not a number */
+    v->lower = v->lower > S->smooth ? v->lower - S->smooth : 0;
     if (!(v->value == v->value))
         v->value = v->rounding = v->upper; /* not a number: Chernoff's bound is all that is known */
 }

@@ -98,6 +98,14 @@ int hs_root_find(const hs_curve *f, hs_crossing *out, hs_value *v)
     return hs_root_bracket(f, out->estimate, left, v, &out->lower, &out->upper) == 3 ? HS_OK : HS_NO_BRACKET;
 }
 
+void hs_value_ends(hs_value *v, double s)
+{
+    int raise = s < 0 && s >= -1;
+    v->lower =
+        v->value - v->alias_right - v->inner - v->fit - v->rounding - v->truncation - (raise ? 0 : v->alias_left);
+    v->upper = v->value + v->inner + v->fit + v->rounding + v->truncation + (raise ? v->alias_left : 0);
+}
+
 void hs_value_point(const hs_value *v, int64_t n_nodes, hs_point *p)
 {
     p->log_scale = v->log_scale;

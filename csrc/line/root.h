@@ -39,6 +39,10 @@ int hs_root_bracket(const hs_curve *f, double eps, double left, const hs_value *
 /* Both, from the curve's start: HS_NO_BRACKET, HS_TOO_WIDE, or HS_OK with out->delta left to the caller. */
 int hs_root_find(const hs_curve *f, hs_crossing *out, hs_value *v);
 
+/* The ends of a sum from its value and error terms. The aliases on the left, bounded at the tilt s, raise the upper end
+ * for -1 <= s < 0 and lower the lower one elsewhere [theory: line.aliases]. */
+void hs_value_ends(hs_value *v, double s);
+
 /* *v as a point of the gate; the ends that leave are rounded outwards. */
 void hs_value_point(const hs_value *v, int64_t n_nodes, hs_point *p);
 

@@ -206,8 +206,10 @@ cdef extern from "hs.h" nogil:
                           double *edge)
     # cgf_upper.c
     int64_t hs_two_work()
+    ctypedef struct hs_transformed:
+        double log_m, err, mean, var, re, im, phi_err, beyond
     int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, int64_t n_work,
-                         double *out)
+                         hs_transformed *out)
     # saddlepoint.c
     int64_t hs_saddle_work()
     ctypedef struct hs_saddle:

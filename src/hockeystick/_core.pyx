@@ -672,14 +672,14 @@ def sampling_tails(double q, double q_err, double up, double down, const double[
 
 def two_transform(const unsigned char[::1] pair, double z, double y, double target=40.0):
     """(log M(z), error, mean, variance, Re phi - 1, Im phi at y, error of phi, bound of |phi| beyond) of an hs_pair."""
-    cdef double out[8]
+    cdef hs_transformed M
     cdef double[::1] work = np.empty(hs_two_work())
     cdef const hs_pair *one = pair_of(pair)
     cdef int status
     with nogil:
-        status = hs_two_transform(one, z, y, target, &work[0], work.shape[0], out)
+        status = hs_two_transform(one, z, y, target, &work[0], work.shape[0], &M)
     check(status, "two-sided transform")
-    return tuple(out[i] for i in range(8))
+    return M.log_m, M.err, M.mean, M.var, M.re, M.im, M.phi_err, M.beyond
 
 
 include "_core_constant.pxi"

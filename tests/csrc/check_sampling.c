@@ -59,7 +59,7 @@ static void transforms(void)
     static const double q[] = {0, 1e-12, 0.01, 0.9, 1, NAN}, m[] = {0, 0.05, 1, 12},
                         z[] = {-300, -1, -0.5, 0, 2, 1e5, NAN}, y[] = {-1, 0, 3, 1e4};
     long need = hs_two_work();
-    double out[8];
+    hs_transformed out;
     for (int i = 0; i < 6; i++)
         for (int a = 0; a < 4; a++)
             for (int b = 0; b < 4; b++)
@@ -67,13 +67,13 @@ static void transforms(void)
                     for (int d = 0; d < 4; d++) {
                         hs_pair pair = {2, {0.75, 0.25}, {q[i], 0.5 * q[i]}, {m[a], 2 * m[a]}, {m[b], 2 * m[b]}, 1, 1};
                         double *work = malloc(sizeof(double) * (size_t)need);
-                        int st = hs_two_transform(&pair, z[c], y[d], 40, work, need, out);
+                        int st = hs_two_transform(&pair, z[c], y[d], 40, work, need, &out);
                         expect(st >= 0 && st <= hs_status_last(), "status", q[i], z[c], y[d]);
                         if (st == HS_OK)
-                            expect(isfinite(out[0]) && out[1] >= 0 && out[3] >= 0 && out[6] >= 0 && out[7] >= 0 &&
-                                       out[7] <= 1,
+                            expect(isfinite(out.log_m) && out.err >= 0 && out.var >= 0 && out.phi_err >= 0 &&
+                                       out.beyond >= 0 && out.beyond <= 1,
                                    "output", q[i], z[c], y[d]);
-                        expect(hs_two_transform(&pair, z[c], y[d], 40, work, need - 1, out) == HS_SCRATCH, "scratch",
+                        expect(hs_two_transform(&pair, z[c], y[d], 40, work, need - 1, &out) == HS_SCRATCH, "scratch",
                                q[i], z[c], y[d]);
                         free(work);
                     }
