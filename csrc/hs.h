@@ -190,16 +190,24 @@ typedef struct {
     double rtol, T0;
     hs_poll *poll;
     /* filled by contour.c */
-    int chunks, doublings, fine;
-    int damp, bands; /* fine: Psi gets the inner mesh of its prediction; damp: and the shift, see hs_grid */
-    int64_t N;
-    double ktot, eps, t, c;
-    double sd, log_est, depth, loss;
-    double nats, P, dy, s_right;
-    double s_left, y_grid, y_far, far_mesh;
-    double tail, reach, round, inner;
-    double fit;
-    const void *S;
+    int chunks;               /* of the steps, summed apart */
+    int doublings;            /* points at which the metric and Psi bound the tail */
+    int fine;                 /* Psi gets the inner mesh that its prediction had, */
+    int far_shift;            /* and the shift, see hs_grid */
+    int bands;                /* of frequencies beyond the nodes whose moments bound the tail */
+    int64_t N;                /* the last node */
+    double ktot;              /* steps in all */
+    double eps, t;            /* where the line is placed, and the saddle there */
+    double c, depth;          /* the line, at `depth` of the saddle */
+    double sd, log_est;       /* of the loss at c; log delta, estimated */
+    double cancelled, nats;   /* nats of delta lost to cancellation; below delta, at which errors aim */
+    double P, dy;             /* period, mesh */
+    double s_right, s_left;   /* tilts of the aliases */
+    double y_grid, y_far;     /* frequencies up to which inner grids are good for phi, and moments bound the tail */
+    double far_mesh;          /* inner mesh for Psi, 0: as `fine` says */
+    double tail, reach;       /* what lies beyond the nodes; how far from eps the nodes serve */
+    double round, inner, fit; /* sums of the nodes' errors: rounding, quadrature, rules */
+    const void *S;            /* sums over the steps */
 } hs_contour;
 int64_t hs_contour_work(int b, int n_threads, int64_t n_outer);
 int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs_point *out);

@@ -152,7 +152,7 @@ int hs_pld_lower(int64_t n, int m, double w, const double *y_lower, const double
     for (j = n; j >= 0; j--) {
         for (; i >= 0; i--, f = 1) {
             double y = f * y_lower[i], z, gain, back;
-            double s, more, spare;
+            double s, more, room;
             if (y == 0) continue;
             d = i - m * j;
             z = (double)d * w;
@@ -163,9 +163,9 @@ int hs_pld_lower(int64_t n, int m, double w, const double *y_lower, const double
             }
             s = y * gain + f * u_lower[i] * back;
             more = HS_U * (8 + 2 * fabs(z)) * (y * fabs(gain) + fabs(f * u_lower[i]) * back);
-            spare = S - loss - more;
-            if (!(s >= 0) && !(spare + s >= 0)) { /* [theory: grid.lower] */
-                double part = spare > 0 ? spare / -s : 0;
+            room = S - loss - more;
+            if (!(s >= 0) && !(room + s >= 0)) { /* [theory: grid.lower] */
+                double part = room > 0 ? room / -s : 0;
                 group += part * y;
                 f *= 1 - part;
                 break;

@@ -182,7 +182,7 @@ int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi
     int64_t j0 = (int64_t)floor(lo / h), j1 = (int64_t)ceil(hi / h);
     int j, n = (int)(j1 - j0) + 1;
     if (!((double)j1 - (double)j0 < HS_INNER_MAX - 8)) return HS_TOO_MANY_NODES;
-    G->strip = G->damp = -1;
+    G->strip = G->far_shift = -1;
     G->m = m;
     G->q = q;
     G->h = h;
@@ -523,9 +523,9 @@ double hs_grid_far_upper(hs_grid *G, double a, double y)
 {
     double best = 1, cap = fmin(6, 0.95 * HS_PI / 2 / G->m);
     double d0 = y * G->m * mean_slope(G); /* e^{d^2/2 - y d m E s} is least there; any d is valid */
-    int t, found = G->damp;
+    int t, found = G->far_shift;
     G->shift = 0;
-    for (t = G->damp < 0 ? 0 : G->damp; t < (G->damp < 0 ? 3 : G->damp + 1); t++) {
+    for (t = G->far_shift < 0 ? 0 : G->far_shift; t < (G->far_shift < 0 ? 3 : G->far_shift + 1); t++) {
         double d = fmin(d0 * (t == 0 ? 1 : t == 1 ? 0.5 : 2), cap), x = grid_far(G, a, y, d);
         if (x < best) {
             best = x;
@@ -534,7 +534,7 @@ double hs_grid_far_upper(hs_grid *G, double a, double y)
         }
         if (0.5 * d0 >= cap) break; /* the three strips are the same */
     }
-    G->damp = found;
+    G->far_shift = found;
     return fmin(1, best * (1 + 1e-9));
 }
 

@@ -163,7 +163,7 @@ typedef struct { /* cgf.c: a coarse grid for the tilts a_lo..a_hi */
 
 typedef struct {
     int strip;       /* which strip of analyticity bounds the quadrature, -1: the best */
-    int damp;        /* which inner shift bounds the far range, -1: the best, which later calls keep */
+    int far_shift;   /* which inner shift bounds the far range, -1: the best, which later calls keep */
     int first, last; /* the nodes that carry phi, multiples of 8; see hs_grid_trim */
     int n;           /* nodes, padded to a multiple of 8 by nodes of weight zero */
     double m, q, h;

@@ -166,7 +166,7 @@ HS_CLONES static void shift_fill(const layer *B, int r, double d, double h, doub
 static int lay(layer *B, int r, double lo, double hi, double mu, hs_two_shift *P)
 {
     double d = 0, h = choose(B->pair, r, B->a, B->target, &d), up = B->pair->up[r], down = B->pair->down[r];
-    double damp, kap, first, last;
+    double factor, kap, first, last;
     double tol = exp(-B->target - 2) / HALF;
     int j, n, kept = B->total;
     first = floor(lo / h);
@@ -176,10 +176,10 @@ static int lay(layer *B, int r, double lo, double hi, double mu, hs_two_shift *P
     mu = fmin(1, 1.01 * mu + B->out);
     kap = exp((B->a.a1 < 0 ? B->a.a1 * log(cos(0.5 * d * up)) : 0) +
               (B->a.a2 < 0 ? B->a.a2 * log(cos(0.5 * d * down)) : 0));
-    damp = exp(0.5 * d * d) * kap;
+    factor = exp(0.5 * d * d) * kap;
     /* [theory: law.shifted] */
-    B->quad += 2 * exp(log_strip(B->a, d, up, down)) * mu / expm1(2 * HS_PI * d / h) + 2 * damp * B->edge;
-    B->mass += damp * (mu + B->edge);
+    B->quad += 2 * exp(log_strip(B->a, d, up, down)) * mu / expm1(2 * HS_PI * d / h) + 2 * factor * B->edge;
+    B->mass += factor * (mu + B->edge);
     shift_fill(B, r, d, h, first, n, P);
     for (j = B->total; j < B->total + n; j++) {
         double size = fabs(P->rr[j]) + fabs(P->ri[j]);

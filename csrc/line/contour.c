@@ -23,7 +23,7 @@
  *
  * Where c lies. At the saddle the sum loses nothing to cancellation. Sparse sampling has a K that explodes near there
  *   (rare jumps take the tilted law over), so that aliases are small for long periods only: lines below the saddle,
- *   which lose C->loss nats to cancellation, need a fraction of the nodes. Every bound holds on every line
+ *   which lose C->cancelled nats to cancellation, need a fraction of the nodes. Every bound holds on every line
  *   [theory: line.depth].
  *
  * What it does not do: atoms; c <= 0; laws whose |phi| does not fall within HS_OUTER_MAX nodes (HS_TOO_MANY_NODES).
@@ -117,7 +117,7 @@ static int line_lay(hs_contour *C, int have_eps, double log_delta, double depth,
         double lost = 4 + 1.5 * fmax(0, log2((double)C->N / 256)), low;
         /* [theory: line.depth] */
         for (low = 0.7 * C->depth; low > 0.3 && best.N > 0.8 * fmin((double)many, 256); low *= 0.7) {
-            if (hs_contour_place(C, have_eps, log_delta, low, work) || C->loss > lost) break;
+            if (hs_contour_place(C, have_eps, log_delta, low, work) || C->cancelled > lost) break;
             if (hs_contour_plan(C, work) == HS_OK && C->N < best.N) best = *C;
         }
         *C = best;
@@ -156,7 +156,8 @@ int hs_line_visit(hs_contour *C, int have_eps, double log_delta, double depth, d
         C->S = S;
         e = hs_contour_log_tail_upper(C, S);
         C->tail = exp(e);
-        e += C->nats + C->loss - 2 + log(C->c * (1 + C->c) * C->sd); /* the value is about 1/(c (1+c) sd sqrt(2 pi)) */
+        e += C->nats + C->cancelled - 2 +
+             log(C->c * (1 + C->c) * C->sd); /* the value is about 1/(c (1+c) sd sqrt(2 pi)) */
         if (e < 0 || attempt == 4) break;
         if (C->bands > 1 && C->y_far > 1.5 * (double)C->N * C->dy) {
             C->N = (int64_t)(1.2 * (double)C->N);
@@ -168,7 +169,7 @@ int hs_line_visit(hs_contour *C, int have_eps, double log_delta, double depth, d
             continue;
         }
         if (hs_contour_extend(C, work) == HS_OK) continue;
-        C->N = (int64_t)(C->N * fmin(1.5, 1.06 + e / (C->nats + C->loss))) + 2;
+        C->N = (int64_t)(C->N * fmin(1.5, 1.06 + e / (C->nats + C->cancelled))) + 2;
         C->y_grid = (double)(C->N + 2) * C->dy;
     }
     return HS_OK;

@@ -245,7 +245,7 @@ static hs_cgf cgf_of_parabola(void *self, double t)
 }
 
 /* A line at depth * t, for losses whose rare jumps explode K near its saddle t, so that aliases there need a long
- * period. The jumps do not matter at the line: eps, or delta, comes from the parabola of K there, and C->loss is how
+ * period. The jumps do not matter at the line: eps, or delta, comes from the parabola of K there, and C->cancelled is how
  * many nats of delta the sum loses to cancellation. */
 static int shallow(placing *W, int have_eps, double log_delta, double depth)
 {
@@ -260,10 +260,10 @@ static int shallow(placing *W, int have_eps, double log_delta, double depth)
     if (hs_saddle_find(&f, &at)) return HS_NO_SADDLE;
     C->eps = at.eps;
     C->log_est = at.log_est;
-    C->loss = fmax(0, k.K - c * C->eps - log(c * (1 + c) * C->sd) - 0.9 - C->log_est);
-    /* the sum rounds to about e^{loss - 29}, so that aliases need not be smaller */
-    C->nats = fmin(C->T0, fmax(-log(C->rtol), C->T0 - C->loss - 3));
-    return C->loss < HS_LOSS_MAX ? HS_OK : HS_NO_SADDLE;
+    C->cancelled = fmax(0, k.K - c * C->eps - log(c * (1 + c) * C->sd) - 0.9 - C->log_est);
+    /* the sum rounds to about e^{cancelled - 29}, so that aliases need not be smaller */
+    C->nats = fmin(C->T0, fmax(-log(C->rtol), C->T0 - C->cancelled - 3));
+    return C->cancelled < HS_LOSS_MAX ? HS_OK : HS_NO_SADDLE;
 }
 
 /* c to 24 bits, so that c + i n dy is exact, and K there where the sample is not all. */
@@ -271,7 +271,7 @@ static void shorten_tilt(placing *W, int again)
 {
     hs_contour *C = W->C;
     C->c = hs_short_tilt(C->c);
-    C->reach = 0.5 + (C->loss > 0 ? 12 : 4) /
+    C->reach = 0.5 + (C->cancelled > 0 ? 12 : 4) /
                          C->c; /* the leading-order log delta may be off by nats, more so that of the bulk */
     if (W->X->n == C->run.b) return;
     W->part = sample_cgf(C, W->X, C->c);
@@ -287,7 +287,7 @@ static int lowered(placing *W, int have_eps, double log_delta, double low, doubl
     placing before = *W;
     int st = shallow(W, have_eps, log_delta, low);
     *ratio = sd / W->C->sd;
-    if (st || W->C->loss > most + fmin(7, 2 + 1.5 * log2(*ratio))) {
+    if (st || W->C->cancelled > most + fmin(7, 2 + 1.5 * log2(*ratio))) {
         *W->C = above;
         *W = before;
         return 0;
@@ -322,7 +322,7 @@ int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth
     placing W = {.C = C, .X = &X};
     int st, pairs = hs_has_pairs(C);
     take_sample(C, &X, work);
-    C->loss = 0;
+    C->cancelled = 0;
     C->nats = C->T0;
     C->depth = depth;
     if (depth == 1) {

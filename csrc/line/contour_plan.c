@@ -134,7 +134,7 @@ static double sample_bands(const hs_contour *C, decay *D, double *work)
 
 /* What B of hs_contour_log_tail_upper should be at y. */
 static double needed(const hs_contour *C, double y)
-{ return fmax(1, C->nats + C->loss - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y))); }
+{ return fmax(1, C->nats + C->cancelled - 2 + log(C->c * (1 + C->c) * C->sd / (HS_PI * y))); }
 
 static double longest(const hs_contour *C) { return 0.97 * fmin(C->n_max, HS_OUTER_MAX / C->chunks) - 8; }
 
@@ -150,7 +150,7 @@ static double find_far(const hs_contour *C, double y, double need, double cap, d
     for (; end <= cap; end = end < cap ? fmin(next, cap) : HUGE_VAL) {
         far = -sample_far(C, end, D, work);
         if (!(far > want || far > 1.2 * before) && C->run.b == 1 && before > 0) { /* another shift is better by then */
-            D->G.damp = -1;
+            D->G.far_shift = -1;
             far = -sample_far(C, end, D, work);
         }
         if (far > want) break;
@@ -162,7 +162,7 @@ static double find_far(const hs_contour *C, double y, double need, double cap, d
     if (!closely && before > 0) {
         next = prev * pow(end / prev, fmin(1, log(1.1 * want / before) / log(far / before)));
         for (it = 0; it < 2; it++, next = end) {
-            D->G.damp = -1;
+            D->G.far_shift = -1;
             if (-sample_far(C, next, D, work) > want) break;
         }
         return next;
@@ -228,7 +228,7 @@ static double tail_start(hs_contour *C, double y, double need, decay *D, double 
  * not twelve. */
 int hs_contour_plan(hs_contour *C, double *work)
 {
-    double target = C->nats + C->loss + 4, surplus = C->nats + log(C->rtol) - 8, power, need;
+    double target = C->nats + C->cancelled + 4, surplus = C->nats + log(C->rtol) - 8, power, need;
     decay D;
     double y;
     int own = C->run.b == 1 && !hs_has_pairs(C) && C->run.q[0] < 1; /* whether D.G is the grid of the only step */
@@ -250,7 +250,7 @@ int hs_contour_plan(hs_contour *C, double *work)
     C->N = nodes_up_to(C, y);
     y = (double)C->N * C->dy;
     if (C->y_far > 0) C->y_far = fmax(C->y_far, y);
-    C->damp = own ? D.G.damp : -1;
+    C->far_shift = own ? D.G.far_shift : -1;
     C->fine = C->y_far > y || (C->y_far > 0 && C->N <= HS_FEW_NODES / 2);
     if (own && C->y_far > 0) C->far_mesh = fmax(D.G.h, 2 * HS_PI * D.G.shift / (log(C->ktot / need) + 4));
     C->y_grid = (double)(C->N + 2) * C->dy;

@@ -182,7 +182,7 @@ typedef struct {
 static inner_grid inner_grid_of(const hs_contour *C, double m, double q, int light)
 {
     inner_grid I = {C->run.add ? -C->c : 1 + C->c,
-                    C->nats + C->loss + log(C->ktot) + (C->run.add || light ? 6 : 2),
+                    C->nats + C->cancelled + log(C->ktot) + (C->run.add || light ? 6 : 2),
                     0,
                     0,
                     0,
@@ -296,7 +296,7 @@ static int lay_grid(const hs_contour *C, double m, double q, gridded *V, double 
     hs_grid_trim(G, exp(-V->I.R - 2));
     if (!turns_fit(C, G, 0, (int)((G->hi - G->lo) / G->h + 0.5))) return HS_OUT_OF_RANGE;
     G->strip = V->I.strip;
-    G->damp = C->damp;
+    G->far_shift = C->far_shift;
     return HS_OK;
 }
 
@@ -327,7 +327,7 @@ static int visit_subsampled(const hs_contour *C, double m, double q, gridded *V,
 }
 
 /* Nats below which inner grids of pairs leave everything out. */
-static double pair_depth(const hs_contour *C) { return C->nats + C->loss + log(C->ktot) + 2; }
+static double pair_depth(const hs_contour *C) { return C->nats + C->cancelled + log(C->ktot) + 2; }
 
 /* Meshes of a pair at the tilts z and whether its nodes are worth the shifted paths. 0 if there is no mesh. */
 static int pair_meshes(const hs_contour *C, const hs_pair *pair, const double *z, double log_m, double R, double *h,

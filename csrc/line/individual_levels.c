@@ -127,7 +127,7 @@ static int fill_level(const hs_contour *C, int j, int64_t stride, double *work, 
     own.run.m += j;
     own.run.q += j;
     own.run.k = &one;
-    own.loss = 6; /* records unlike the planned one: a finer quadrature for the same nodes */
+    own.cancelled = 6; /* records unlike the planned one: a finer quadrature for the same nodes */
     if ((st = hs_contour_visit(&own, work, &S))) return st;
     memset(re, 0, sizeof *re * (size_t)stride);
     memset(im, 0, sizeof *im * (size_t)stride);

@@ -108,12 +108,12 @@ static void truncation(int kind, int how, int coarse)
         C.N = n;
         Y = (double)C.N * C.dy;
         C.y_grid = (double)(C.N + 2) * C.dy;
-        C.damp = -1;
+        C.far_shift = -1;
         C.far_mesh = 0;
         C.fine = !coarse;
         C.bands = 1;
         C.doublings = 6;
-        if (coarse) C.nats = between(-8, 2) - log(C.ktot) - C.loss;
+        if (coarse) C.nats = between(-8, 2) - log(C.ktot) - C.cancelled;
         C.y_far = how == 0 ? Y : how == 3 ? 0 : Y * (how == 1 ? between(1.1, 2) : between(2, 12));
         if (how == 2) C.bands = (int)fmin(HS_BANDS, 2 + log2(C.y_far / Y));
         if (on_line(&C, work_coarse, S) == HS_OK) {
@@ -233,13 +233,13 @@ static void inner(int kind, int how)
         hs_line_freeze(&L->C, L->S);
         line_at(&L->C, L->C.eps, &fine);
         C = L->C;
-        C.damp = -1;
+        C.far_shift = -1;
         C.far_mesh = 0;
         C.fine = 0;
         C.bands = how == 1 ? 3 : 1;
         C.doublings = 6;
         C.y_far = how == 2 ? 0 : (double)C.N * C.dy * (how == 1 ? 3 : 1);
-        C.nats = between(1, 20) - log(C.ktot) - C.loss;
+        C.nats = between(1, 20) - log(C.ktot) - C.cancelled;
         if (on_line(&C, work_coarse, S) == HS_OK) {
             hs_line_freeze(&C, S);
             line_at(&C, C.eps, &v);
