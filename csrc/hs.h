@@ -506,8 +506,8 @@ int hs_sampling_truncation(double p, double n, double max_batch, double *out);
 int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n, const double *s, double *tails,
                       double *edge);
 
-/* cgf_upper.c: log M(z) of a pair, mean and variance of its loss, phi(y) - 1 = M(z+iy)/M(z) - 1, bounds of the errors of
- * log M and phi, and one of |phi| beyond y. */
+/* cgf_upper.c: log M(z) of a pair, mean and variance of its loss, phi(y) - 1 = M(z+iy)/M(z) - 1, bounds of the errors
+ * of log M and phi, and one of |phi| beyond y. */
 typedef struct {
     double log_m, err, mean, var;
     double re, im, phi_err, beyond;

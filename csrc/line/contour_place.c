@@ -245,8 +245,8 @@ static hs_cgf cgf_of_parabola(void *self, double t)
 }
 
 /* A line at depth * t, for losses whose rare jumps explode K near its saddle t, so that aliases there need a long
- * period. The jumps do not matter at the line: eps, or delta, comes from the parabola of K there, and C->cancelled is how
- * many nats of delta the sum loses to cancellation. */
+ * period. The jumps do not matter at the line: eps, or delta, comes from the parabola of K there, and C->cancelled says
+ * how many nats of delta the sum loses to cancellation. */
 static int shallow(placing *W, int have_eps, double log_delta, double depth)
 {
     hs_contour *C = W->C;
