@@ -12,6 +12,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 import hockeystick as hs
 from conftest import some
 from hockeystick import _core, scratch
+from hockeystick.answers import Point
 from hockeystick.routes import contour, few, jumps, one_sided
 from hockeystick.what import sampling
 from hockeystick.what.pair import GaussianSteps, gaussian_steps, paired_steps
@@ -392,15 +393,59 @@ def test_one_step_in_real_space(q, up, down, eps):  # [theory: small.two-steps]
         assert found.lower <= truth <= found.upper < found.lower + 1e-8
 
 
-def test_roots_in_real_space():
+def test_roots_in_real_space():  # [theory: line.chord-ends]
     pair = sampling.packed([sampling.Pair((sampling.Branch(1.0, 1e-3, 0.4, 0.4),))])
     for k, log_delta in ((1, -33.0), (2, -25.0)):
         root = few.root(pair, k, log_delta, log_delta)
-        assert few.at(pair, k, root.lower).lower >= log_delta
-        assert few.at(pair, k, root.upper).upper <= log_delta
+        own = few.at(pair, k, root.lower), few.at(pair, k, root.upper)
+        assert own[0].upper >= log_delta >= own[1].lower
         assert root.width < 1e-5
+        moved = few.root(pair, k, log_delta, log_delta, 1.3 * root.estimate, 1e-6)
+        assert moved.lower <= root.upper
+        assert root.lower <= moved.upper
+        less = few.root(pair, k, log_delta, log_delta - 1e-3)
+        assert abs(less.lower - root.lower) < 1e-5 * root.lower
+        assert less.upper > few.root(pair, k, log_delta - 1e-3, log_delta - 1e-3).lower
     assert few.root(pair, 2, -1e-3, -1e-3) is None
     assert few.at(sampling.packed([sampling.Pair((sampling.Branch(1.0, 0.7, 0.4, 0.4),))]), 2, 0.1) is None
+
+
+def test_chords_to_either_side_of_a_point_enclose_a_root():  # [theory: line.chord-ends]
+    """Of a curve in closed form, that of one Gaussian step, seen with errors of every sign and size."""
+    rng = np.random.default_rng(19)
+
+    def curve(m: float, eps: float) -> float:
+        return float(ndtr(0.5 * m - eps / m) - math.exp(eps) * ndtr(-0.5 * m - eps / m))
+
+    seen = [0, 0]
+    for _ in range(4000):
+        m, root = math.exp(rng.uniform(-3, 1.5)), 0.0
+        root = m * rng.uniform(0.5 * m, 0.5 * m + 4)
+        target, step = math.log(curve(m, root)), root * 10 ** rng.uniform(-4, -1)
+        eps, error = root + step * rng.normal() * 10 ** rng.uniform(-4, 0), 10 ** rng.uniform(-8, -2)
+        if not eps > step:
+            continue
+        at = math.log(curve(m, eps))
+        point = Point(at - error * rng.random(), at, at + error * rng.random(), (0.0,) * 4, "jumps")
+        left, right = (
+            (x, math.log(curve(m, x)) + error * 10 * rng.random()) if rng.random() < 0.9 else None
+            for x in (eps - step, eps + step)
+        )
+        lower, upper = few.chord_ends(eps, point, left, right, target, target)
+        assert lower <= root * (1 + 1e-9)
+        assert upper >= root * (1 - 1e-9)
+        seen[0] += math.isfinite(upper - lower)
+        seen[1] += upper - lower < 3 * (point.upper - point.lower) * root
+    assert seen[0] > 2000  # both ends, which are about as narrow as the point
+    assert seen[1] > 1500
+
+
+def test_the_upper_end_of_the_direction_that_is_left_out():  # [theory: small.bulk-beyond, line.chernoff]
+    """Where the tilt is far above those that the panels were made for it said nothing, and ADD was asked on a grid."""
+    step = hs.truncated_poisson_subsampled(hs.gaussian(0.7436), 4.109e-5, dataset_size=865855, max_batch=62)
+    upper = jumps.pair_log_upper(paired_steps(step * 7, "zero_out", True), 1, 1.461e-3, -math.inf)
+    assert upper < math.log(2.326e-6)
+    assert upper >= hs.log_delta(step * 7, 1.461e-3, adjacency="zero_out", direction="add").lower
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "zero_out", "replace_one"])

@@ -21,6 +21,7 @@
 #define ELLIPSES 4
 #define SLACK 1e-8 /* relative, of bounds that only widen: their exponents are known to 1e-12 of their size */
 #define TINY 1e-11 /* relative, above all rounding of sums that only widen */
+#define ENOUGH -44 /* nats of a panel's error over what it is part of from which no sharper bound is sought */
 #define LEAP 12.0  /* nats that e^{(1+t)L} may rise on the ellipse of a panel */
 #define ORDER HS_BULK_ORDER
 #define COLUMNS HS_BULK_COLUMNS
@@ -213,13 +214,13 @@ static double log_rule(const hs_bulk *J, int r, double half, double rho, const e
            0.5 * (e->b * e->b - e->near * e->near) - HS_LOG_SQRT_2PI;
 }
 
-/* Log of the error of Gauss-Legendre on one panel, of int w |e^{E + iyL}| at its best ellipse, for any t [theory:
- * small.bulk-line]. */
-static double panel_upper(const hs_bulk *J, int r, double mid, double half, double t, double y)
+/* Log of the error of Gauss-Legendre on one panel, of int w |e^{E + iyL}| at its best ellipse, or at the first that
+ * leaves at most `enough`, for any t [theory: small.bulk-line]. */
+static double panel_upper(const hs_bulk *J, int r, double mid, double half, double t, double y, double enough)
 {
     double best = HUGE_VAL;
     int i;
-    for (i = 0; i < ELLIPSES; i++) {
+    for (i = 0; i < ELLIPSES && best > enough; i++) {
         ellipse e;
         double most;
         if (!ellipse_of(J, r, mid, half, ELLIPSE[i], &e)) break;
@@ -250,15 +251,15 @@ double hs_bulk_outside_upper(const hs_bulk *J, double t)
 }
 
 /* An upper bound of the log of the error of the sum over all panels of w e^{E + iy'L}, |y'| <= y, and of what lies
- * beyond them. */
-double hs_bulk_log_phase_upper(const hs_bulk *J, double t, double y)
+ * beyond them; of a panel not much sharper than `enough`. */
+double hs_bulk_log_phase_upper(const hs_bulk *J, double t, double y, double enough)
 {
     double most = log(hs_bulk_outside_upper(J, t)), sum = most > -HUGE_VAL ? 1 : 0;
     int64_t p;
     int r;
     for (r = 0; r < J->pair.branches; r++)
         for (p = J->first[r]; p < J->first[r + 1]; p++) {
-            double one = panel_upper(J, r, J->mid[p], J->half[p], t, y);
+            double one = panel_upper(J, r, J->mid[p], J->half[p], t, y, enough);
             if (one > most) {
                 sum = sum * exp(most - one) + 1;
                 most = one;
@@ -275,8 +276,8 @@ static int serves_panel(const hs_bulk *J, int r, double mid, double half, double
     int slow;
     if (!ellipse_of(J, r, mid, half, ELLIPSE[0], &e)) return 0;
     slow = (1 + fabs(t)) * (e.up.top - fmax(e.up.low, -1) + e.down.top - fmax(e.down.low, -1)) < LEAP;
-    if (!(y > 0)) return slow || (t > 0 && e.up.top <= 0 && e.down.low > 0);
-    return slow && panel_upper(J, r, mid, half, t, y) <= -target;
+    slow = slow || (t > 0 && e.up.top <= 0 && e.down.low > 0);
+    return slow && (!(y > 0) || panel_upper(J, r, mid, half, t, y, -target) <= -target);
 }
 
 /* Panels of a branch up to its end, their ends exact: as wide as `serves_panel` allows. */
@@ -285,8 +286,8 @@ static int branch_panels(hs_bulk *J, int r, double t, double y, double target)
     double end = J->x0[r], least = ldexp(1, (int)floor(log2(fmin(0.5, 0.5 / widest(&J->pair, r))))), half;
     double from = end - 2 * least * ceil((end + J->left) / (2 * least));
     J->start[r] = from;
-    for (; from < end; from += 2 * half) {
-        half = 0.5;
+    for (half = 0.25; from < end; from += 2 * half) {
+        half = fmin(0.5, 2 * half);
         while (half > least / 64 &&
                (fmod(end - from, 2 * half) != 0 || !serves_panel(J, r, from + half, half, t, y, target)))
             half *= 0.5;
@@ -492,9 +493,10 @@ static double panel_moments(const hs_bulk *J, int r, double x, double half, doub
     return second;
 }
 
-/* Error of Gauss-Legendre over all panels, of B (out[0]) and of the first `order` raw moments times B (out[n]) at the
- * tilt t; also of what lies beyond them, but of the moments of a plain step alone. */
-static void quadrature(const hs_bulk *J, double t, int order, double *out)
+/* Error of Gauss-Legendre over all panels, of B (out[0], of a panel not much sharper than `enough`) and of the first
+ * `order` raw moments times B (out[n]) at the tilt t; also of what lies beyond them, but of the moments of a plain step
+ * alone. */
+static void quadrature(const hs_bulk *J, double t, int order, double enough, double *out)
 {
     double c = J->left, far = exp(-0.5 * c * c - HS_LOG_SQRT_2PI), deep;
     int64_t i;
@@ -505,7 +507,7 @@ static void quadrature(const hs_bulk *J, double t, int order, double *out)
     for (r = 0; r < J->pair.branches; r++)
         for (i = J->first[r]; i < J->first[r + 1]; i++) {
             double best = HUGE_VAL;
-            for (e = 0; e < (order ? 1 : ELLIPSES); e++)
+            for (e = 0; e < (order ? 1 : ELLIPSES) && best > enough; e++)
                 best = fmin(best, panel_moments(J, r, J->mid[i], J->half[i], ELLIPSE[e], t, order, out));
             out[0] += best;
         }
@@ -586,7 +588,7 @@ int hs_bulk_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T)
     int64_t i;
     if (!(J->n0 + t * J->l0 < 600)) return HS_OUT_OF_RANGE;
     for (i = 0; i < J->panels * J->per; i++, c += COLUMNS) add_node(c, t, rel, order, &S);
-    quadrature(J, t, order, lost);
+    quadrature(J, t, order, 1e-3 * S.err[0] / (double)J->panels, lost);
     T->log_b = log1p(S.of[0] - linear);
     part = lost[0] + S.err[0] + part * (fabs(S.of[0]) + S.err[0]) +
            (3 * J->rel + 8 * HS_U) * scale * (J->p * (2 + t) + J->q_den) +
@@ -679,11 +681,22 @@ double hs_bulk_fall_upper(const hs_bulk *J, double s, double least, double *den)
                 slip = HS_U * (slip + 2 * s * fabs(c[1]) - 3 * t * l2) + s * c[5] - t * c[6];
                 sum += c[0] * exp(E) * (1 + 1.1 * slip);
             }
-            sum += exp(panel_upper(J, r, J->mid[p], J->half[p], t, 0));
+            sum += exp(panel_upper(J, r, J->mid[p], J->half[p], t, 0, log(sum) + ENOUGH));
         }
     }
     *den *= 1 + SLACK;
     return log(sum) + 1e-11;
+}
+
+/* No loss of the bulk is larger, but for the rounding of a rate: those of a branch that is not cut lie beyond its
+ * panels, too. */
+double hs_bulk_top_loss(const hs_bulk *J)
+{
+    double top = J->l0;
+    int r;
+    for (r = 0; r < J->pair.branches; r++)
+        if (!(J->cut[r] < HUGE_VAL)) top = fmax(top, -log1p(-J->pair.q[r]));
+    return top;
 }
 
 /* The tilt up to which exponents stay doubles. */
@@ -744,7 +757,8 @@ double hs_bulk_cell_at(const hs_bulk *G, double t, double *err)
         sum += e;
         off += e * (HS_U * (slip + (1 + t) * 2 * fabs(c[1]) + 3 * t * l2) + (1 + t) * c[5] + t * c[6]);
     }
-    *err = off / sum + HS_U * (double)(n + 8) + exp(hs_bulk_log_phase_upper(G, t, 0) - top) / sum;
+    *err =
+        off / sum + HS_U * (double)(n + 8) + exp(hs_bulk_log_phase_upper(G, t, 0, top + log(sum) + ENOUGH) - top) / sum;
     *err = *err < 0.1 ? 1.2 * *err + 4 * HS_U * (fabs(log(sum)) + top) : HUGE_VAL;
     return log(sum) + top;
 }

@@ -57,12 +57,13 @@ int hs_bulk_cell(hs_bulk *J, const double *from, double end, double t, double y)
 double hs_bulk_log_upper(const hs_bulk *J, double t);
 int hs_bulk_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T);
 double hs_bulk_top_tilt(const hs_bulk *J);
+double hs_bulk_top_loss(const hs_bulk *J);
 int hs_bulk_estimate(const hs_bulk *J, double t, double *out);
 void hs_bulk_cell_estimate(const hs_bulk *G, double t, double *out);
 double hs_bulk_cell_at(const hs_bulk *G, double t, double *err);
 double hs_bulk_nodes(const hs_bulk *J, double t, double dy, int64_t N, double *grid, double *re, double *im);
 double hs_bulk_outside_upper(const hs_bulk *J, double t);
-double hs_bulk_log_phase_upper(const hs_bulk *J, double t, double y);
+double hs_bulk_log_phase_upper(const hs_bulk *J, double t, double y, double enough);
 double hs_bulk_above_upper(const hs_bulk *J, double n, double s);
 double hs_bulk_fall_upper(const hs_bulk *J, double s, double least, double *den);
 

@@ -33,6 +33,9 @@
 
 #define SLACK 1e-8 /* relative, of bounds that only widen: their exponents are known to 1e-12 of their size */
 #define NATS 31.0  /* by which aliases and tail stay below delta */
+#define FEWER 10.0 /* nats less of a line of more than MANY_NODES, and of twice as many */
+#define MUCH_FEWER 12.0
+#define MANY_NODES 700
 #define CELLS 2048 /* of the bound of |phi|, all branches */
 #define LAYERS 24  /* of the jumps below eps */
 #define SIDES 6    /* tilts of Chernoff's bound of the bulk there */
@@ -43,13 +46,14 @@
 #define NEAR 5.0          /* deviations of the bulk that the cell about eps spans to either side */
 #define ENOUGH 1e-8       /* relative width of delta from which no jumps are taken apart */
 #define SMALL 7.0         /* the same of a part whose line fails */
-#define JUMPS_ENOUGH 1e-7 /* the same where jumps come first, beside which a line costs as much again */
+#define JUMPS_ENOUGH 5e-7 /* the same where jumps come first, beside which a line costs as much again */
 #define JUMPS_ROOM 1e7    /* inner at outer nodes with the jumps of a one-sided step apart: more hardly ever help */
 #define JUMPS_WON 0.1  /* of the width without jumps apart at the eps before: narrower ones are taken without a line */
 #define LONG_LINE 1500 /* outer nodes from which jumps are taken apart before a line is visited */
 #define COUNTED 0.5    /* sensitivity/sigma from which jumps are counted */
 #define PAIRS 18.0     /* the same of two jumps */
 #define MARGIN 23.0    /* nats below delta that jumps beyond a cut may weigh */
+#define LOST 5.0       /* nats above delta that two jumps may weigh at most where no line helps */
 
 typedef struct {
     hs_bulk J, G;  /* G: panels of the cell of losses in which one step jumps */
@@ -233,7 +237,7 @@ static double log_above_upper(const hs_bulk *J, double least, double *worth)
 static double two_jumps_upper(const hs_bulk *J, double eps)
 {
     double u, p = log_above_upper(J, 0, &u), rest = -HUGE_VAL;
-    if (!(J->k * J->l0 * (1 + SLACK) < eps))
+    if (!(J->k * hs_bulk_top_loss(J) * (1 + SLACK) < eps))
         rest = fmin(0, hs_bulk_above_upper(J, J->k - 2, eps) + 2 * exp(fmin(p, 3)));
     return fmin(2 * p - log(2), hs_log_add(p + u, 2 * p - log(2) + rest));
 }
@@ -302,10 +306,10 @@ static int seek_saddle(bulk_line *A, double eps, double *K)
     return A->sd > 0 ? HS_OK : HS_NO_SADDLE;
 }
 
-/* The period and the nodes of the line through a saddle, where K is as given. */
-static int place_bulk_nodes(bulk_line *A, double K)
+/* The period and the nodes of the line through a saddle, where K is as given: aliases and tail `nats` below it. */
+static int place_within(bulk_line *A, double K, double nats)
 {
-    hs_aliases S = {cgf, A, A->c, A->eps, A->sd, A->log_est - NATS};
+    hs_aliases S = {cgf, A, A->c, A->eps, A->sd, A->log_est - nats};
     double right = hs_alias_place(&S, 1, 7 / A->sd, -HUGE_VAL, HUGE_VAL, 0, &A->s_right);
     int jump = A->jump, st;
     A->P = fmax(right, hs_alias_place(&S, -1, fmin(7 / A->sd, 0.5 * A->c), 0, HUGE_VAL, right, &A->s_left));
@@ -315,8 +319,19 @@ static int place_bulk_nodes(bulk_line *A, double K)
     lay_cells(A, cgf(A, A->c).K / A->copies, 0);
     A->jump = jump;
     /* what the tail may be, but for its 1/Y */
-    if ((st = count_nodes(A, NATS - (A->log_est - K + A->c * A->eps)))) return st;
+    if ((st = count_nodes(A, nats - (A->log_est - K + A->c * A->eps)))) return st;
     return A->N + A->used <= HS_BULK_NODES ? HS_OK : HS_TOO_MANY_NODES;
+}
+
+/* The same with what is useful: a line `below` nats below delta needs as many less, one of many nodes FEWER, and of
+ * very many MUCH_FEWER. */
+static int place_bulk_nodes(bulk_line *A, double K, double below)
+{
+    double nats = NATS - fmax(-FEWER, below);
+    int st = place_within(A, K, nats);
+    if (!st && A->N <= MANY_NODES) return st;
+    st = place_within(A, K, nats - FEWER);
+    return st || A->N > 2 * MANY_NODES ? place_within(A, K, nats - MUCH_FEWER) : HS_OK;
 }
 
 /* The cut at the loss l and the tilt for eps, and what lies beyond. */
@@ -334,7 +349,7 @@ static int place_bulk_line(bulk_line *A, double eps, double l)
 {
     double K;
     int st = cut_for(A, eps, l, &K);
-    return st ? st : place_bulk_nodes(A, K);
+    return st ? st : place_bulk_nodes(A, K, 0);
 }
 
 /* k log phi at the nodes from .. to-1 from phi - 1 in F.a, F.b, with the errors of phi: slope y and quad. As in law.c,
@@ -363,15 +378,15 @@ static void add_bulk_nodes(bulk_line *A, double k, double slope, double quad, in
 /* k log phi of a law known to e^log_m, its errors by quarters of the frequencies [theory: small.bulk-line]. */
 static int visit_bulk(bulk_line *A, const hs_bulk *J, double k, double log_m)
 {
-    double slope = hs_bulk_nodes(J, A->c, A->dy, A->N, A->grid, A->F.a, A->F.b);
-    int64_t from = 0, to;
+    int64_t to[5] = {0, A->N / 4, A->N / 2, A->N * 3 / 4, A->N + 1};
+    double bound[5], slope, enough = log_m - 42 - log(J->k);
     int i;
-    for (i = 1; i <= 4; i++, from = to) {
-        to = i < 4 ? A->N * i / 4 : A->N + 1;
-        double bound = exp(hs_bulk_log_phase_upper(J, A->c, (double)to * A->dy) - log_m);
-        if (!(bound < 0.1)) return HS_TOO_WIDE;
-        add_bulk_nodes(A, k, slope, 2.25 * bound, from, to);
+    for (i = 4; i > 0; i--) {
+        bound[i] = exp(hs_bulk_log_phase_upper(J, A->c, (double)to[i] * A->dy, enough) - log_m);
+        if (!(bound[i] < 0.1)) return HS_TOO_WIDE;
     }
+    slope = hs_bulk_nodes(J, A->c, A->dy, A->N, A->grid, A->F.a, A->F.b);
+    for (i = 1; i <= 4; i++) add_bulk_nodes(A, k, slope, 2.25 * bound[i], to[i - 1], to[i]);
     return HS_OK;
 }
 
@@ -616,20 +631,32 @@ static double spread(const hs_bulk *J)
     return sqrt(J->k * sum);
 }
 
+/* The eps at which the law cut at about the loss e makes e^log_delta, in at->eps; a lower cut where tilts are too small
+ * below that one. HS_NO_SADDLE where there is none. */
+static int eps_of_bulk(bulk_line *A, double e, double log_delta, hs_tilt *at)
+{
+    hs_saddle_search f = {cgf, A, 0, log_delta, 0.3, -HUGE_VAL, 0};
+    double share;
+    int st;
+    for (share = 1; share > 0.02; share *= 0.4) {
+        if (hs_bulk_cut(&A->J, share * e, 0, 0)) return HS_NO_SADDLE;
+        f.top = hs_bulk_top_tilt(&A->J);
+        at->t = A->c > 0 && A->c < f.top ? A->c : 0.1 * f.top;
+        if ((st = hs_saddle_find(&f, at)) != HS_LOOSE) return st;
+    }
+    return HS_NO_SADDLE;
+}
+
 /* About eps(delta), to start from: the fixed point of the eps of the law cut there, or `one_loss` if that is more. */
 static double about(bulk_line *A, double log_delta)
 {
     hs_bulk *J = &A->J;
     double one = one_loss(J, log_delta, 1), e = fmax(one, spread(J) * sqrt(2 * (1 - log_delta)));
+    hs_tilt at;
     int i;
     for (i = 0; i < 12; i++) {
         end_branches(J, e);
-        hs_saddle_search f = {cgf, A, 0, log_delta, 0.3, -HUGE_VAL, 0};
-        hs_tilt at;
-        if (hs_bulk_cut(J, e, 0, 0)) break;
-        f.top = hs_bulk_top_tilt(J);
-        at.t = A->c > 0 && A->c < f.top ? A->c : 0.1 * f.top;
-        if (hs_saddle_find(&f, &at)) at.eps = 0.5 * e;
+        if (eps_of_bulk(A, e, log_delta, &at)) at.eps = 0.5 * e;
         else A->c = at.t;
         if (fabs(at.eps - e) < 0.1 * e) return fmax(at.eps, one);
         e = fmax(0.1 * e, fmin(10 * e, at.eps > e ? sqrt(at.eps * e) : at.eps));
@@ -640,12 +667,12 @@ static double about(bulk_line *A, double log_delta)
 /* The part as cut: its line, or where it is far below delta, about e^log_delta, or has no line, Chernoff's bound. */
 static int add_part(bulk_line *A, double eps, double log_delta)
 {
-    double K, most = A->copies * A->J.l0 + (A->jump ? A->G.l0 : 0);
+    double K, most = A->copies * hs_bulk_top_loss(&A->J) + (A->jump ? A->G.l0 : 0);
     int st = seek_saddle(A, eps, &K);
     if (st) return most * (1 + SLACK) < eps ? HS_OK : st; /* no loss is so large */
     if (!A->jump) lay_tilts(&A->J, A->c);
     if (A->log_est < log_delta - MARGIN - 2) return bound_part(A);
-    if (!(st = place_bulk_nodes(A, K))) {
+    if (!(st = place_bulk_nodes(A, K, log_delta - A->log_est))) {
         if (!(st = prepare_bulk_line(A))) return HS_OK;
     }
     return A->log_est > log_delta - SMALL ? st : bound_part(A);
@@ -682,11 +709,11 @@ static int far_enough(bulk_line *A, double eps, double log_delta)
     return best + log(J->k) + J->log_unit + log(Q) < log_delta - PAIRS;
 }
 
-/* Parts with a cut at the loss l: none beyond it, and one jump, in cells up to where jumps weigh MARGIN nats less than
- * delta, about e^log_delta, or are far. */
+/* Parts with a cut at the loss l: one jump, in cells up to where jumps weigh MARGIN nats less than delta, about
+ * e^log_delta, or are far, and none beyond the cut, whose line is the longest and so the last. */
 static int with_jumps(bulk_line *A, double eps, double l, double log_delta)
 {
-    double width, top, end;
+    double width, top, end, K;
     int st;
     start_tilts(A);
     A->cut = l;
@@ -694,7 +721,10 @@ static int with_jumps(bulk_line *A, double eps, double l, double log_delta)
     A->reach = 0.3 * eps;
     if ((st = hs_bulk_cut(&A->J, l, 0, 0))) return st;
     lay_tilts(&A->J, 0);
-    if ((st = add_part(A, eps, log_delta))) return st;
+    if (!seek_saddle(A, eps, &K)) {
+        lay_tilts(&A->J, A->c);
+        if (two_jumps_upper(&A->J, eps) > fmax(log_delta, A->log_est) + LOST) return HS_TOO_WIDE;
+    }
     top = fmax(1.01 * A->J.l0, one_loss(&A->G, log_delta - MARGIN, 0));
     width = fmax(NEAR * A->sd, A->J.l0);
     A->reach = fmin(A->reach, 0.3 * eps);
@@ -713,7 +743,9 @@ static int with_jumps(bulk_line *A, double eps, double l, double log_delta)
     A->jump = 0;
     A->top = top;
     A->copies = A->J.k;
-    return st;
+    if (st || (st = hs_bulk_cut(&A->J, l, 0, 0)) || (st = add_part(A, eps, log_delta))) return st;
+    A->reach = fmin(A->reach, 0.3 * eps);
+    return HS_OK;
 }
 
 /* The lowest cut, from A->low on, above which two jumps weigh nothing beside e^log_delta, or the highest of those below
@@ -765,16 +797,21 @@ static int line_from(bulk_line *A, double eps, int chosen, int64_t most)
 static double jump_lines(bulk_line *A, double eps, double log_delta, double least)
 {
     hs_value v;
+    double K;
     int i;
     if (A->J.k < 2) return HUGE_VAL;
     A->room = one_sided(&A->J.pair) ? A->values + JUMPS_ROOM : MOST_VALUES;
     if (A->by_jumps <= 0) A->low = 0;
-    if (!(log_delta < 0)) log_delta = log_worth(&A->J, eps);
+    if (!(log_delta < 0)) {
+        log_delta = log_worth(&A->J, eps);
+        if (!hs_bulk_cut(&A->J, eps, 0, 0) && !seek_saddle(A, eps, &K)) log_delta = fmax(log_delta, A->log_est - 2);
+    }
     for (i = 0; i < 3 && !with_jumps(A, eps, jump_cut(A, eps, log_delta), log_delta); i++) {
         double width = HUGE_VAL;
         bulk_line_at(A, eps, &v);
         if (v.lower > 0) width = v.upper / v.lower - 1;
         if (width < least && (i || v.alias_right < ENOUGH * v.value)) return width;
+        if (width < 1 && fabs(v.log_scale + log(v.lower) - log_delta) < 1) return width; /* cells would be the same */
         if (v.lower > 0) log_delta = v.log_scale + log(v.lower);
         else if (v.log_scale + log(v.upper) < log_delta - 0.5 * MARGIN) log_delta = v.log_scale + log(v.upper) - 3;
         else break; /* lost; above, delta there is far below what it was taken for */
@@ -901,6 +938,14 @@ int hs_bulk_line_delta(const hs_pair *pair, double k, double eps, double known, 
     return HS_OK;
 }
 
+/* The length of the way to a target of log delta `gap` below, over Newton's step, where delta falls as those of normal
+ * laws do: the square root of -log delta is about linear. */
+static double root_share(double gap, double log_delta)
+{
+    double now = gap + log_delta;
+    return now < 0 ? 2 * sqrt(-now) / (sqrt(-log_delta) + sqrt(-now)) : 1;
+}
+
 /* The root of delta(eps) = e^log_delta from about eps on. */
 static int root_from(bulk_line *A, double eps, double log_delta, hs_crossing *out)
 {
@@ -914,8 +959,10 @@ static int root_from(bulk_line *A, double eps, double log_delta, hs_crossing *ou
         if (!(v.value > 0 && v.slope > 0)) return HS_TOO_WIDE;
         gap = v.log_scale + log(v.value) - log_delta;
         move = gap * v.value / v.slope;
-        if (12 * fabs(move) < A->reach) break;
-        if (gap * last[1] < 0) move = -gap * (eps - last[0]) / (gap - last[1]); /* between two, the secant */
+        if (12 * fabs(move) < A->reach || (fabs(gap) < 1 && 4 * fabs(move) < A->reach)) break;
+        move *= root_share(gap, log_delta);
+        if (gap * last[1] < 0 && !(move * (last[0] - eps) > 0 && fabs(move) < fabs(last[0] - eps)))
+            move = -gap * (eps - last[0]) / (gap - last[1]); /* between two, the secant */
         last[0] = eps;
         last[1] = gap;
         eps += fmax(-0.5 * eps, fmin(eps, move));
@@ -947,7 +994,7 @@ int hs_bulk_upper(const hs_pair *pair, double k, double eps, double enough, cons
     *log_delta = HUGE_VAL;
     for (i = 0; i < 3 && *log_delta > enough; i++) {
         if (hs_bulk_cut(&A.J, UPPER_CUTS[i] * eps, 0, 0) || seek_saddle(&A, eps, &K)) continue;
-        if (hs_bulk_at(&A.J, A.c, 0, &T)) continue;
+        if (hs_bulk_cut(&A.J, UPPER_CUTS[i] * eps, A.c, 0) || hs_bulk_at(&A.J, A.c, 0, &T)) continue;
         lay_tilts(&A.J, A.c);
         one = k * (T.log_b + T.err) - A.c * eps + hs_payoff(A.c);
         one += SLACK * (1 + k * fabs(T.log_b) + fabs(A.c * eps));

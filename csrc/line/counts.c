@@ -360,6 +360,7 @@ static int visit_counts(jump_counts *A)
     hs_nodes *F = &A->part.F;
     int64_t n, N = F->N, from = 0, to;
     double lost[2], slope[2], *row = A->bulk, g[4];
+    double last, enough = 42 + log(A->J.k);
     int i;
     slope[0] = hs_bulk_nodes(&A->J, A->c, F->dy, N, A->grid, F->a, F->b);
     for (n = 0; n <= N; n++) {
@@ -369,8 +370,9 @@ static int visit_counts(jump_counts *A)
     slope[1] = hs_bulk_nodes(&A->G, A->c, F->dy, N, A->grid, F->a, F->b);
     for (i = 1; i <= 4; i++, from = to) {
         to = i < 4 ? N * i / 4 : N + 1;
-        lost[0] = 2.25 * exp(hs_bulk_log_phase_upper(&A->J, A->c, (double)to * F->dy) + A->b_err - A->b);
-        lost[1] = 2.25 * exp(hs_bulk_log_phase_upper(&A->G, A->c, (double)to * F->dy) + A->g_err - A->g);
+        last = (double)to * F->dy;
+        lost[0] = 2.25 * exp(hs_bulk_log_phase_upper(&A->J, A->c, last, A->b - enough) + A->b_err - A->b);
+        lost[1] = 2.25 * exp(hs_bulk_log_phase_upper(&A->G, A->c, last, A->g - enough) + A->g_err - A->g);
         if (!(lost[0] < 0.2 && lost[1] < 0.2)) return HS_TOO_WIDE;
         for (n = from; n < to; n++) {
             double b[4], y = (double)n * F->dy;

@@ -23,6 +23,7 @@ typedef struct {
     double count, low, high; /* of all steps; the least loss of a jump, the largest of a bulk */
     double mean, log_unit;   /* of one loss of the bulks, about */
     double log_all[HS_BULK_TILTS], log_least[HS_BULK_TILTS];      /* log B of all and the least of one, at most */
+    int cells, layers;                                            /* of the first of two jumps, and of their sum */
     double two_at[HS_JUMPS_LAYERS + 1], two[HS_JUMPS_LAYERS + 1]; /* losses, and logs of pay-offs of two jumps there */
     hs_jump_masses masses;
 } hs_jumps;

@@ -27,7 +27,8 @@
 #include "tuning.h"
 
 #define ORDER HS_BULK_ORDER
-#define CELLS 32   /* of the first of two jumps */
+#define CELLS 32   /* of the disc, and of the first of two jumps at most */
+#define COARSE 10  /* of the first of two jumps of pairs, and layers of their sum, while cut and root are sought */
 #define SLACK 1e-8 /* relative, of bounds that only widen: their exponents are known to 1e-12 of their size */
 
 /* One branch at the loss x > 0: its place g, log W w(g), and over W w(g) its pay-off f = b1 (R(g-up) - R(g)) + k2
@@ -446,9 +447,9 @@ static double log_two_upper(const hs_jumps *A, double x)
     double end;
     if (x <= 2 * A->low) return 2 * A->log_unit + log(fmax(above_both_upper(A, &last, x), 1e-300));
     end = hs_bulk_place(own, cut, x - A->low);
-    for (c = 1; c <= CELLS; c++, last = now) {
-        hs_bulk_loss level = hs_bulk_loss_at(own, cut, own->x0[cut] + (end - own->x0[cut]) * c / CELLS);
-        double most = c < CELLS ? level.l1 - level.l2 : fmax(level.l1 - level.l2, x - A->low), at = most;
+    for (c = 1; c <= A->cells; c++, last = now) {
+        hs_bulk_loss level = hs_bulk_loss_at(own, cut, own->x0[cut] + (end - own->x0[cut]) * c / A->cells);
+        double most = c < A->cells ? level.l1 - level.l2 : fmax(level.l1 - level.l2, x - A->low), at = most;
         for (now.rel = 0, i = 0; i < A->n; i++) {
             double unit = unit_upper(A, i), rel;
             all_places(&A->step[i], at, place, &most);
@@ -468,12 +469,14 @@ static double log_two_upper(const hs_jumps *A, double x)
 }
 
 /* The pay-off of two jumps at losses from eps, less the mean of the others, down to 0. */
-static void lay_two(hs_jumps *A, double eps)
+static void lay_two(hs_jumps *A, double eps, int fine)
 {
     int i;
+    A->cells = fine || A->plain ? CELLS : COARSE;
+    A->layers = fine || A->plain ? HS_JUMPS_LAYERS : COARSE;
     A->two_at[0] = eps - fmin((A->count - 2) * A->mean, 0.5 * eps);
-    for (i = 0; i <= HS_JUMPS_LAYERS; i++) {
-        A->two_at[i] = A->two_at[0] * (1 - pow((double)i / HS_JUMPS_LAYERS, 2));
+    for (i = 0; i <= A->layers; i++) {
+        A->two_at[i] = A->two_at[0] * (1 - pow((double)i / A->layers, 2));
         A->two[i] = log_two_upper(A, A->two_at[i]);
     }
 }
@@ -526,8 +529,8 @@ static double other_jumps_upper(const hs_jumps *A, double eps, double scale)
     }
     log_products(A, &most, &more);
     two = last = A->two[0];
-    for (i = 0; i <= HS_JUMPS_LAYERS; i++) {
-        double F = i < HS_JUMPS_LAYERS ? A->two[i + 1] : most;
+    for (i = 0; i <= A->layers; i++) {
+        double F = i < A->layers ? A->two[i + 1] : most;
         two = hs_log_add(two, log_less(F, last) + log_rest_upper(A, 2, eps - A->two_at[i]));
         last = fmax(last, F);
     }
@@ -605,7 +608,7 @@ int hs_jumps_prepare(hs_jumps *A, double theta)
 }
 
 /* The same with the cut at the loss l, above all losses of branches whose losses are bounded. */
-static int prepare(hs_jumps *A, double eps, double l, double theta)
+static int prepare(hs_jumps *A, double l, double theta)
 {
     int i, r, st;
     for (i = 0; i < A->n; i++) {
@@ -616,7 +619,6 @@ static int prepare(hs_jumps *A, double eps, double l, double theta)
     }
     if ((st = hs_jumps_prepare(A, theta))) return st;
     A->radius = 0;
-    lay_two(A, eps);
     return HS_OK;
 }
 
@@ -789,12 +791,11 @@ void hs_jumps_one(const hs_jumps *A, double eps, hs_value *v)
     one_jump_at(A, eps, &radius, v);
 }
 
-/* delta(eps), the same. */
-static void all_jumps_at(const hs_jumps *A, double eps, int *radius, hs_value *v)
+/* Adds to what one jump adds, in v, all that others may: their pay-offs are laid. */
+static void add_others(const hs_jumps *A, double eps, hs_value *v)
 {
     double outside = 0;
     int i;
-    one_jump_at(A, eps, radius, v);
     if (!(v->value > 0)) return;
     v->alias_right = other_jumps_upper(A, eps, v->log_scale);
     for (i = 0; i < A->n && !A->plain; i++) outside += 2 * A->step[i].k * A->step[i].out_p;
@@ -807,7 +808,8 @@ static void jumps_at(const void *self, double eps, hs_value *v)
 {
     const hs_jumps *A = (const hs_jumps *)self;
     int radius = A->radius;
-    all_jumps_at(A, eps, &radius, v);
+    one_jump_at(A, eps, &radius, v);
+    add_others(A, eps, v);
 }
 
 /* -d log f/d eps of the curve of one step, summed over all. */
@@ -820,29 +822,39 @@ double hs_jumps_tilt(const hs_jumps *A, double eps)
 
 static const double CUTS[] = {0.5, 0.4, 0.3, 0.22, 0.15, 0.1, 0.07, 0.05, 0.03};
 
+/* The cut at the loss l, for eps, where one jump alone leaves less than the relative width `best`; that with all
+ * others, infinite where it says nothing. */
+static double width_at(hs_jumps *A, double eps, double l, double theta, double best, hs_value *v)
+{
+    v->value = 0;
+    if (prepare(A, l, theta)) return HUGE_VAL;
+    one_jump_at(A, eps, &A->radius, v);
+    if (!(v->value > 0) || v->upper / v->lower - 1 > best) return HUGE_VAL;
+    lay_two(A, eps, 0);
+    add_others(A, eps, v);
+    return v->value > 0 ? v->upper / v->lower - 1 : HUGE_VAL;
+}
+
 /* The cut that leaves least at eps, from number *at on, which becomes its own; HS_TOO_WIDE where none serves. */
 static int best_cut(hs_jumps *A, double eps, int *at, hs_value *v)
 {
-    double best = HUGE_VAL, last, theta = hs_jumps_tilt(A, eps);
+    double best = HUGE_VAL, last, now, theta = hs_jumps_tilt(A, eps);
     int i, from = *at, chosen = -1;
     if (!(theta < HUGE_VAL)) return HS_OUT_OF_RANGE;
     for (i = from; i < (int)(sizeof CUTS / sizeof *CUTS) && best > HS_JUMPS_ENOUGH; i++) {
         if (chosen < 0 && i - from == HS_JUMPS_VAIN) break;
-        if (prepare(A, eps, CUTS[i] * eps, theta)) continue;
-        all_jumps_at(A, eps, &A->radius, v);
+        now = width_at(A, eps, CUTS[i] * eps, theta, best, v);
         if (!(v->value > 0)) continue;
         last = best;
-        if (!(v->upper / v->lower - 1 < best)) break;
-        best = v->upper / v->lower - 1;
+        if (!(now < best)) break;
+        best = now;
         chosen = i;
         if (best > HS_JUMPS_WON * last) break;
     }
     if (chosen < 0) return HS_TOO_WIDE;
     *at = chosen;
-    if (i == chosen || best <= HS_JUMPS_ENOUGH) return HS_OK; /* the last one tried */
-    if (prepare(A, eps, CUTS[chosen] * eps, theta)) return HS_TOO_WIDE;
-    all_jumps_at(A, eps, &A->radius, v);
-    return v->value > 0 ? HS_OK : HS_TOO_WIDE;
+    if (best <= HS_JUMPS_ENOUGH) return HS_OK; /* the last one tried */
+    return width_at(A, eps, CUTS[chosen] * eps, theta, HUGE_VAL, v) < HUGE_VAL ? HS_OK : HS_TOO_WIDE;
 }
 
 int64_t hs_jumps_work(int n) { return n * (int64_t)HS_BULK_WORK; }
@@ -892,6 +904,9 @@ int hs_jumps_delta(const hs_run *run, double eps, const hs_rule *rule, double *w
     if (st) return st;
     if (!(eps > 0 && eps < 500)) return HS_OUT_OF_RANGE;
     if ((st = best_cut(&A, eps, &at, &v))) return st;
+    lay_two(&A, eps, 1);
+    jumps_at(&A, eps, &v);
+    if (!(v.value > 0)) return HS_TOO_WIDE;
     hs_value_point(&v, jump_nodes(&A), out);
     return HS_OK;
 }
@@ -932,7 +947,7 @@ int hs_jumps_eps(const hs_run *run, double log_delta, const hs_rule *rule, doubl
         if (fabs(eps - curve.start) < 0.03 * eps) break;
         at -= at > 0;
     }
-    lay_two(&A, eps);
+    lay_two(&A, eps, 1);
     out->estimate = eps;
     if (hs_root_bracket(&curve, eps, left, &v, &out->lower, &out->upper) != 3) return HS_NO_BRACKET;
     hs_value_point(&v, jump_nodes(&A), &out->delta);

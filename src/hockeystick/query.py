@@ -44,7 +44,7 @@ SHARED = 8
 """Points of one call from which they share contours or convolutions."""
 GOOD_ENOUGH = 1e-3
 """Relative width above which `auto` looks for a narrower interval than a route's."""
-NO_LONGER = 1e-5
+NO_LONGER = 1e-4
 """Relative width from which lines are not asked that are longer than those asked before rare jumps."""
 NEGLIGIBLE = math.log(1e-285)
 """An upper end of delta below it leaves nothing for a finer grid: products of two masses underflow."""
@@ -402,13 +402,13 @@ class _Settings(Question):
         return self._prune() and bounds.below(self, add, eps, log_delta)
 
     def _seen_below(self, add: int, eps: float, log_delta: float) -> bool:
-        """The same by a rough contour, which costs less than a root that is not needed."""
+        """The same by a rough contour, or with rare jumps apart, which cost less than a root that is not needed."""
         if self.gaussian or self.route not in ("auto", "contour"):
             return False
         rough = copy.copy(self)
         rough.rough, rough.about = True, log_delta
-        found = rough._ask("contour", "point", add, eps)
-        return bool(found) and found.upper <= log_delta
+        asked = (rough._ask(name, "point", add, eps) for name in ("contour", "jumps")[: 1 + self.auto])
+        return any(found.upper <= log_delta for found in asked if found)
 
     def _prune(self) -> bool:
         return self.route == "auto" or TABLE[self.route].prune

@@ -136,7 +136,7 @@ static void phase(int cell)
         si += w * sin(y * c[2]);
         size += w;
     }
-    term(cell ? "bulk-cell" : "bulk-phase", hypot(sr - re, si - im), exp(hs_bulk_log_phase_upper(&J, t, y)),
+    term(cell ? "bulk-cell" : "bulk-phase", hypot(sr - re, si - im), exp(hs_bulk_log_phase_upper(&J, t, y, 0)),
          1e-12 * size);
     if (cell) {
         integral(&J, from, end, t, 0, 0, &re, &im);

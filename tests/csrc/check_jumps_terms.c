@@ -133,7 +133,8 @@ static int any(hs_jumps *A, hs_bulk *step, int n, double k, int kinds, double *e
     if (opened(A, step, &run, &rule, work, hs_jumps_work(2))) return 0;
     *eps = log_between(0.05, 20);
     theta = hs_jumps_tilt(A, *eps);
-    if (!(theta < HUGE_VAL) || prepare(A, *eps, *eps * between(0.03, 0.9), theta)) return 0;
+    if (!(theta < HUGE_VAL) || prepare(A, *eps * between(0.03, 0.9), theta)) return 0;
+    lay_two(A, *eps, 1);
     jumps_at(A, *eps, v);
     return v->value > 0;
 }

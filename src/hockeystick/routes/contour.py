@@ -35,9 +35,8 @@ ROUGH = 1e-6
 CLOSE = 1e-3
 """Relative width of a long line from which a shorter one is as wide."""
 
-GAINED, LOST = 0.5, 1.0
-"""Of the width of a pair's answer, what a line with a looser goal has to leave of it for another; and a width from
-which looser goals are asked only where no other route has one."""
+GAINED = 0.5
+"""Of the width of a pair's answer, what a line with a looser goal has to leave of it for another."""
 
 HYPERBOLA_STEPS = 6
 SHORT_LINE = 700
@@ -46,9 +45,9 @@ SHORT_LINE = 700
 MOST_NODES = 2**31 - 1
 """No limit of outer nodes but that of the scratch."""
 
-LONG_LINE = 8192
-"""Outer nodes up to which `auto` asks a line before it takes rare jumps apart: a longer one takes tens of ms, and is
-seldom needed."""
+LONG_LINE, PAIR_LINE = 8192, 1024
+"""Outer nodes up to which `auto` asks a line before it takes rare jumps apart, and the same of pairs: a longer one
+takes tens of ms, and is seldom needed."""
 
 MANY = 1.0
 """Records expected in all samples, sum k q, from which the line is tried first: fewer leave it an atom that hardly
@@ -211,50 +210,67 @@ def shape(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_thre
 
 
 def pair_point(
-    paired: PairedSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, lost: float = math.inf
+    paired: PairedSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, nodes: int = MOST_NODES
 ) -> Point | None:
-    """A certified point of a run with two-sided pairs, or None. What was dropped is at +inf: it can only raise delta
-    [theory: small.dropped]. lost: a width from which no looser goal is tried."""
-    answer = _answer(POINT, paired.steps, add, eps, rtol, n_threads, paired=paired, lost=lost)
-    if answer is None:
-        return None
-    found = answer.point("contour")
-    if not paired.dropped:
+    """A certified point of a run with two-sided pairs, or None. nodes: as in `point`."""
+    return _pair_point(paired, _answer(POINT, paired.steps, add, eps, rtol, n_threads, nodes, paired))
+
+
+def pair_root(
+    paired: PairedSteps, add: int, delta: float, rtol: float = RTOL, n_threads: int = 1, nodes: int = MOST_NODES
+) -> Root | None:
+    """A certified root of a run with two-sided pairs, or None."""
+    return _pair_root(paired, delta, lambda at: _answer(ROOT, paired.steps, add, at, rtol, n_threads, nodes, paired))
+
+
+def _pair_point(paired: PairedSteps, answer) -> Point | None:
+    """What was dropped is at +inf: it can only raise delta [theory: small.dropped]."""
+    found = answer and answer.point("contour")
+    if not (found and paired.dropped):
         return found
     return found._replace(upper=log_sum(found.upper, math.log(paired.dropped)))
 
 
-def pair_root(
-    paired: PairedSteps, add: int, delta: float, rtol: float = RTOL, n_threads: int = 1, lost: float = math.inf
-) -> Root | None:
-    """A certified root of a run with two-sided pairs, or None; the upper end is that of delta less what was dropped."""
+def _pair_root(paired: PairedSteps, delta: float, ask) -> Root | None:
+    """The upper end is that of delta less what was dropped. ask: the answer for the log of a delta."""
     if not paired.dropped < 0.5 * delta:
         return None
     log_delta = math.log(delta)
-    answer = _answer(ROOT, paired.steps, add, log_delta, rtol, n_threads, paired=paired, lost=lost)
-    if answer is None:
-        return None
-    found = answer.root("contour")
-    if not paired.dropped:
+    answer = ask(log_delta)
+    found = answer and answer.root("contour")
+    if not (found and paired.dropped):
         return found
-    log_less = log_delta + math.log1p(-paired.dropped / delta) - log_slack(log_delta)
-    less = _answer(ROOT, paired.steps, add, log_less, rtol, n_threads, paired=paired, lost=lost)
+    less = ask(log_delta + math.log1p(-paired.dropped / delta) - log_slack(log_delta))
     return less and found._replace(upper=max(found.upper, less.upper))
 
 
 def long(ask: Kernels, question, add: int, at: float):
     """A certified point or root, or None, by lines alone that are longer than those `auto` asks first."""
-    steps = question.steps
-    if question.nodes == MOST_NODES or not _long(steps):
+    answer = _long_answer(ask.line, question, add, at) if _long(question.steps) else None
+    return answer and ask.named(answer, "contour")
+
+
+def long_pair_point(paired: PairedSteps, question, add: int, eps: float) -> Point | None:
+    """A point of a run of pairs by such lines."""
+    return _pair_point(paired, _long_answer(POINT.line, question, add, eps, paired))
+
+
+def long_pair_root(paired: PairedSteps, question, add: int, delta: float) -> Root | None:
+    """A root of a run of pairs by such lines."""
+    return _pair_root(paired, delta, lambda at: _long_answer(ROOT.line, question, add, at, paired))
+
+
+def _long_answer(line, question, add: int, at: float, paired: PairedSteps | None = None):
+    if question.nodes == MOST_NODES:
         return None
+    steps, pairs = (paired.steps, {"pairs": paired.pairs}) if paired else (question.steps, {})
+    goals = _goals(question.goal, bool(paired) or steps.shift.size <= HYPERBOLA_STEPS)
     work = scratch.borrow(_core.contour_work(steps.shift.size, question.n_threads))
     try:
-        goals = _goals(question.goal, steps.shift.size <= HYPERBOLA_STEPS)
-        lines = _long_lines(ask.line, (*steps, add, at), goals, question.n_threads, work, [], MOST_NODES)
+        lines = _long_lines(line, (*steps, add, at), goals, question.n_threads, work, [], MOST_NODES, **pairs)
     finally:
         scratch.give_back(work)
-    answer = _narrowest(lines)
-    return answer and ask.named(answer, "contour")
+    return _narrowest(lines)
 
 
 def _narrowest(found):
@@ -267,13 +283,12 @@ def _goals(rtol: float, own: bool) -> tuple[float, ...]:
     return (*((rtol,) if own else ()), *(x for x in LOOSER if x > rtol))
 
 
-def _long_lines(line, asked, goals, n_threads, work, found, nodes, lost=math.inf, **pairs):
-    """`found` and the lines of at most so many nodes by looser and looser goals, until one is as good as its goal, or
-    what is found is wider than `lost`; one line where longer ones are asked later. asked: the run, the direction and
-    the place."""
+def _long_lines(line, asked, goals, n_threads, work, found, nodes, **pairs):
+    """`found` and the lines of at most so many nodes by looser and looser goals, until one is as good as its goal; one
+    line where longer ones are asked later. asked: the run, the direction and the place."""
     for goal in goals if nodes == MOST_NODES else goals[:1]:
         least = min((answer.width for answer in found), default=math.inf)
-        if least <= max(goal, ROUGH) or lost < least < math.inf:
+        if least <= max(goal, ROUGH):
             break
         answer = line(*asked, goal, margin(goal), n_threads, work, nodes, **pairs)
         if answer.status <= _core.LOOSE:
@@ -285,9 +300,7 @@ def _long_lines(line, asked, goals, n_threads, work, found, nodes, lost=math.inf
     return found
 
 
-def _answer(
-    ask, steps, add: int, at: float, rtol: float, n_threads: int, nodes=MOST_NODES, paired=None, lost: float = math.inf
-):
+def _answer(ask, steps, add: int, at: float, rtol: float, n_threads: int, nodes=MOST_NODES, paired=None):
     """The first contour to reach rtol: hyperbola and short line in the likely order, long lines; else the narrowest or
     None. Rows of pairs are turned to the direction."""
     line, hyperbola, *_ = ask
@@ -297,23 +310,27 @@ def _answer(
     work = scratch.borrow(max(size, _core.hyperbola_work(branches.shift.size)) if few else size)
     try:
         found: list = []
-        hopeless = False
+        hopeless = longer = False
         for straight in _order(branches) if few else (True,):
             if straight:
-                most = (SHORT_LINE,) if few else ()
-                answer = line(*steps, add, at, rtol, margin(rtol), n_threads, work, *most, **pairs)
+                most = SHORT_LINE if few else nodes
+                answer = line(*steps, add, at, rtol, margin(rtol), n_threads, work, most, **pairs)
                 hopeless = answer.status == _core.NO_SADDLE
+                longer = few and answer.status not in (*HOPELESS, _core.LOOSE)
             elif not _curved(branches):
                 continue
             else:
                 turned = 0 if paired and paired.whole else add
                 answer = hyperbola(*steps, turned, at, math.log(rtol), work, **pairs)
+                if answer.status == _core.TOO_WIDE and rtol < LOOSER[0]:
+                    answer = hyperbola(*steps, turned, at, math.log(LOOSER[0]), work, **pairs)
             if answer.status == _core.OK:
                 return answer
             if answer.status == _core.LOOSE:
                 found.append(answer)
-        if not hopeless and (paired or _long(steps)):
-            _long_lines(line, (*steps, add, at), _goals(rtol, few), n_threads, work, found, nodes, lost, **pairs)
+        longer = longer or nodes == MOST_NODES  # of which lines are tried at several depths
+        if longer and not hopeless and (paired or _long(steps)):
+            _long_lines(line, (*steps, add, at), _goals(rtol, few), n_threads, work, found, nodes, **pairs)
         return _narrowest(found)
     finally:
         scratch.give_back(work)

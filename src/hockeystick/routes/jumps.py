@@ -86,10 +86,14 @@ def pair_point(paired: PairedSteps, add: int, eps: float, sharp: float = SHARP):
     if not eps > 0:
         return None
     steps, pairs, _ = paired[:3]
-    answer = _answer(_core.jumps_delta, _core.bulk_line_delta, steps, pairs, add, eps, sharp)
+    brief = _few(steps)
+    answer = _answer(_core.jumps_delta, None if brief else _core.bulk_line_delta, steps, pairs, add, eps, sharp)
     found = answer and answer.point("jumps")
-    if _few(steps) and not (found and found.width < sharp):
+    if brief and not (found and found.width < sharp):
         found = _narrower(found, few.at(_pair(steps, pairs, add), steps.k[0], eps))
+        if not (found and found.width < sharp):
+            line = _line(_core.bulk_line_delta, _pair(steps, pairs, add), steps.k[0], eps)
+            found = _narrower(found, line.point("jumps") if line.status <= _core.LOOSE else None)
     if found is None or not paired.dropped:
         return found
     return found._replace(upper=log_sum(found.upper, math.log(paired.dropped)))
@@ -100,17 +104,30 @@ def pair_root(paired: PairedSteps, add: int, delta: float, sharp: float = SHARP,
     `root`."""
     if not paired.dropped < 0.5 * delta:
         return None
-    (steps, pairs, dropped), log_delta, found = paired[:3], math.log(delta), None
+    (steps, pairs, dropped), log_delta = paired[:3], math.log(delta)
     less = log_delta + math.log1p(-dropped / delta) - log_slack(log_delta)
     targets = (log_delta, less) if dropped else (log_delta,)
-    asks = _core.jumps_eps, _core.bulk_line_eps, steps, pairs, add
-    answers = [_answer(*asks, x, sharp, known) for x in targets]
-    if all(answers):
-        found, last = answers[0].root("jumps"), answers[-1].root("jumps")
-        found = found._replace(upper=max(found.upper, last.upper))
-    if _few(steps) and not (found and found.width < sharp):
-        found = _narrower(found, few.root(_pair(steps, pairs, add), steps.k[0], log_delta, targets[-1]))
-    return found
+    expansion, line = _core.jumps_eps, _core.bulk_line_eps
+    if not _few(steps):
+        return _between([_answer(expansion, line, steps, pairs, add, x, sharp, known) for x in targets])
+    found = _between([_answer(expansion, None, steps, pairs, add, x, sharp) for x in targets])
+    if found and found.width < sharp:
+        return found
+    near, pair, k = found or known, _pair(steps, pairs, add), steps.k[0]
+    start = near.estimate if near and near.upper < START * near.lower else 0.0
+    found = _narrower(found, few.root(pair, k, log_delta, targets[-1], start, sharp))
+    if found and found.width < sharp:
+        return found
+    answers = [_line(line, pair, k, x, **_start(found or known)) for x in targets]
+    return _narrower(found, _between([a if a.status <= _core.LOOSE else None for a in answers]))
+
+
+def _between(answers) -> Root | None:
+    """The root of which the last answer gives the upper end; None where one of them is missing."""
+    if not all(answers):
+        return None
+    found, last = answers[0].root("jumps"), answers[-1].root("jumps")
+    return found._replace(upper=max(found.upper, last.upper))
 
 
 def pair_log_upper(paired: PairedSteps, add: int, eps: float, enough: float) -> float:
@@ -174,12 +191,12 @@ def _sampled(steps: GaussianSteps, pairs: np.ndarray | None) -> float:
 
 
 def _answer(expansion, line, steps, pairs, add: int, at: float, sharp: float, known: Root | None = None):
-    """The expansion's answer, and the line's of one distinct step where that is not narrow; None where neither has
-    one."""
+    """The expansion's answer, and the line's, if one is given, of one distinct step where that is not narrow; None
+    where neither has one."""
     answers, n = [], steps.k.size
     if n <= _core.JUMPS_STEPS and steps.k.sum() >= 2 and _sampled(steps, pairs) < MANY:
         answers.append(scratch.lend(_core.jumps_work(n), expansion, *steps, add, at, *_rule(), pairs=pairs))
-    if n == 1 and not (answers and answers[0].status <= _core.LOOSE and answers[0].width < sharp):
+    if line and n == 1 and not (answers and answers[0].status <= _core.LOOSE and answers[0].width < sharp):
         near = _start(known)
         if answers and answers[0].status <= _core.LOOSE:
             near = {"known": math.fsum(answers[0].relative())}

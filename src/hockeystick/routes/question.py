@@ -3,6 +3,7 @@ more."""
 
 from __future__ import annotations
 
+from .. import _core
 from ..compression import FEWEST, moments_of_steps
 from ..rules import rules
 from ..what.pair import all_gaussian, gaussian_facts, gaussian_steps, losses, paired_steps, steps_of
@@ -10,6 +11,10 @@ from . import contour
 
 MOST_SAMPLED = 0.9
 """A rate from which no jump is rare."""
+
+FEW_JUMPS, FAR_JUMPS = 0.45, 1.2
+"""Records expected in all samples of pairs, and sensitivity/sigma, below which jumps apart are asked before long
+lines."""
 
 SHARP = 1e-6
 """Relative width from which `auto` asks no further contour, and nothing that is asked right after them."""
@@ -82,9 +87,17 @@ class Question:
     @property
     def nodes(self) -> int:
         """The outer nodes that a line may have which is asked first: fewer where rare jumps may be taken apart."""
-        if not (self.auto and self.gaussian and self.few and self.total > 1) or self.steps.q.size != 1:
+        if not (self.auto and self.few and self.run.steps > 1):
             return contour.MOST_NODES
-        return contour.LONG_LINE if self.steps.q[0] < MOST_SAMPLED else contour.MOST_NODES
+        if self.gaussian:
+            one = self.total > 1 and self.steps.q.size == 1 and self.steps.q[0] < MOST_SAMPLED
+            return contour.LONG_LINE if one else contour.MOST_NODES
+        paired = paired_steps(self.run, self.adjacency, False)
+        if paired is None or paired.steps.k.size > _core.JUMPS_STEPS:
+            return contour.MOST_NODES
+        shift, q, k = paired.branches
+        many = float(k @ q) >= FEW_JUMPS and float(shift.min()) >= FAR_JUMPS
+        return contour.MOST_NODES if many else contour.PAIR_LINE
 
     @property
     def goal(self) -> float:
@@ -96,6 +109,8 @@ class Question:
     @property
     def sharp(self) -> float:
         """The relative width at which no other contour is asked."""
+        if self.rough:
+            return ROUGH
         return SHARP if self.rtol is None else min(SHARP, self.rtol)
 
     @property

@@ -54,7 +54,7 @@ def _contour_point(question, add: int, eps: float):
             return general.point(question, add, eps)
         if question.run.steps == 1:  # as for the Gaussian family, in closed form
             return _exact_point(question, add, eps)
-        return contour.pair_point(paired, add, eps, question.goal, question.n_threads, _lost(question))
+        return contour.pair_point(paired, add, eps, question.goal, question.n_threads, question.nodes)
     if question.total == 1 and question.wall < math.inf:
         return contour.single_point(*_only_step(question.steps), add, eps)
     found = None
@@ -114,21 +114,21 @@ def _ruled_zero(question, add: int, delta: float) -> Root | None:
 def _long_point(question, add: int, eps: float):
     if question.gaussian:
         return contour.long(contour.POINT, question, add, eps)
-    paired = _lines_left(question, add)
-    return paired and contour.pair_point(paired, add, eps, contour.LOOSER[0], question.n_threads)
+    paired = paired_steps(question.run, question.adjacency, bool(add))
+    return paired and contour.long_pair_point(paired, question, add, eps)
 
 
 def _long_root(question, add: int, delta: float):
     if question.gaussian:
         return contour.long(contour.ROOT, question, add, math.log(delta))
-    paired = _lines_left(question, add)
-    found = paired and contour.pair_root(paired, add, delta, contour.LOOSER[0], question.n_threads)
-    return found and _clipped(found)
-
-
-def _lines_left(question, add: int):
-    """The run where lines of pairs are left that aim at less."""
-    return paired_steps(question.run, question.adjacency, bool(add)) if question.run.steps > 1 else None
+    paired = paired_steps(question.run, question.adjacency, bool(add))
+    if paired is None:
+        return None
+    found = contour.long_pair_root(paired, question, add, delta)
+    found = meet(found and _clipped(found), question.known, question.run)
+    if question.adjacency == "replace_one" and found and found.width > one_sided.WIDE:
+        return one_sided.squeezed(paired, add, found, delta)
+    return found
 
 
 def _larger_contour_root(question, delta: float):
@@ -156,19 +156,16 @@ def _one_step_exceeds(steps, delta: float) -> bool:
 
 
 def _pair_root(question, paired, add: int, delta: float):
-    found = contour.pair_root(paired, add, delta, question.goal, question.n_threads, _lost(question))
+    found = contour.pair_root(paired, add, delta, question.goal, question.n_threads, question.nodes)
     if found is None:
+        if paired.variation_upper > 2 * delta * question.run.steps:
+            return None  # some step's own distance, which is delta(0) of a run that shows less, exceeds delta
         return _zero_root(paired, delta, lambda: contour.pair_point(paired, add, 0.0, 1e-3, question.n_threads))
     return _clipped(found)
 
 
 def _clipped(found: Root) -> Root:
     return Root(max(found.lower, 0.0), max(found.estimate, 0.0), max(found.upper, 0.0), found.terms, "contour")
-
-
-def _lost(question) -> float:
-    """A width from which lines of pairs are not tried by looser goals before other routes."""
-    return contour.LOST if question.auto else math.inf
 
 
 def _zero_root(paired, delta: float, at_zero: Callable):
@@ -307,9 +304,7 @@ def _jumps_root(question, add: int, delta: float):
         if not _between_others(question, found):
             return found
         both = meet(found, question.known, question.run)
-        found = meet(found, one_sided.root(paired, delta, both), question.run)
-        both = meet(found, both, question.run)
-        return one_sided.squeezed(paired, add, both, delta) if both and both.width > one_sided.WIDE else found
+        return meet(found, one_sided.root(paired, delta, both), question.run)
     return jumps.root(question.steps, add, math.log(delta), question.sharp, question.known)
 
 
