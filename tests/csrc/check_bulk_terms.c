@@ -136,7 +136,7 @@ static void phase(int cell)
         si += w * sin(y * c[2]);
         size += w;
     }
-    term(cell ? "bulk-cell" : "bulk-phase", hypot(sr - re, si - im), exp(hs_bulk_log_phase_upper(&J, t, y, 0)),
+    term(cell ? "bulk-cell" : "bulk-phase", hypot(sr - re, si - im), exp(hs_bulk_log_phase_upper(&J, t, y, -HUGE_VAL)),
          1e-12 * size);
     if (cell) {
         integral(&J, from, end, t, 0, 0, &re, &im);
@@ -403,8 +403,8 @@ static void jump(bulk_line *A)
     memcpy(A->cell_from, A->J.cut, sizeof begin);
     A->cell_end = A->J.l0 + between(0.3, 3) * A->sd;
     any_few(3);
-    st = hs_bulk_cell(&A->G, A->cell_from, A->cell_end, 0, 0) || seek_saddle(A, A->eps, &g) || place_bulk_nodes(A, g) ||
-         prepare_bulk_line(A);
+    st = hs_bulk_cell(&A->G, A->cell_from, A->cell_end, 0, 0) || seek_saddle(A, A->eps, &g) ||
+         place_bulk_nodes(A, g, 0) || prepare_bulk_line(A);
     few_nodes = 0;
     A->jump = 0;
     if (st) return;

@@ -12,6 +12,7 @@
 #define hs_bulk_log_upper own_bulk_log_upper
 #define hs_bulk_at own_bulk_at
 #define hs_bulk_top_tilt own_bulk_top_tilt
+#define hs_bulk_top_loss own_bulk_top_loss
 #define hs_bulk_estimate own_bulk_estimate
 #define hs_bulk_cell_estimate own_bulk_cell_estimate
 #define hs_bulk_cell_at own_bulk_cell_at
@@ -33,6 +34,7 @@
 #undef hs_bulk_log_upper
 #undef hs_bulk_at
 #undef hs_bulk_top_tilt
+#undef hs_bulk_top_loss
 #undef hs_bulk_estimate
 #undef hs_bulk_cell_estimate
 #undef hs_bulk_cell_at
