@@ -44,8 +44,8 @@ SHARED = 8
 """Points of one call from which they share contours or convolutions."""
 GOOD_ENOUGH = 1e-3
 """Relative width above which `auto` looks for a narrower interval than a route's."""
-NO_LONGER = 1e-4
-"""Relative width from which lines are not asked that are longer than those asked before rare jumps."""
+NO_LONGER, NO_LONGER_PAIRS = 1e-5, 1e-4
+"""Relative width from which lines are not asked that are longer than those asked before rare jumps, and of pairs."""
 NEGLIGIBLE = math.log(1e-285)
 """An upper end of delta below it leaves nothing for a finer grid: products of two masses underflow."""
 
@@ -434,7 +434,7 @@ class _Settings(Question):
             found, before = meet(found, self._ask(name, what, add, at), self.run), name
             goal = self.sharp if name == "contour" else wanted
             if name == "jumps" and self.nodes < MOST_NODES and self.rtol is None:
-                goal = NO_LONGER
+                goal = NO_LONGER if self.gaussian else NO_LONGER_PAIRS
             if found and (found.width <= goal or found.upper == math.inf):  # a jump to infinity: no route knows more
                 break
         if self.rtol is None and self.route == "auto" and not (found and found.width <= GOOD_ENOUGH):
