@@ -3,6 +3,8 @@ more."""
 
 from __future__ import annotations
 
+import operator
+
 from .. import _core
 from ..compression import FEWEST, moments_of_steps
 from ..rules import rules
@@ -95,8 +97,8 @@ class Question:
         paired = paired_steps(self.run, self.adjacency, False)
         if paired is None or paired.steps.k.size > _core.JUMPS_STEPS:
             return contour.MOST_NODES
-        shift, q, k = paired.branches
-        many = float(k @ q) >= FEW_JUMPS and float(shift.min()) >= FAR_JUMPS
+        shift, q, k = (x.tolist() for x in paired.branches)
+        many = min(shift) >= FAR_JUMPS and sum(map(operator.mul, k, q)) >= FEW_JUMPS
         return contour.MOST_NODES if many else contour.PAIR_LINE
 
     @property
