@@ -60,20 +60,20 @@ TESTS = {
     "prv": "terms_grid prv",
     "individual": "individual_epsilons individual_anchors individual_filters individual_records individual_dpsgd",
     "batch": "batch",
-    "sampling batches chords": "sampling sampling_tables sampling_brute sampling_runs",
+    "sampling batches": "sampling sampling_tables sampling_brute sampling_runs",
     "moments cumulant bounds single jumps shifts lattice mixed general table contour saddlepoint saddle_laws": (
         "terms_grid moments jumps shifts laplace lattice saddle_laws truth contour answers"
     ),
     "pair loss law loss_steps discrete given": "losses lemmas mechanisms pld lattice sampling_contour shifts groups",
     "query arguments worst bound outward answers": "outward answers contour budget truth mechanisms",
     "topk ranged range selection": "topk ranged selection",
-    "allocation": "allocation allocation_density",
+    "allocation one_term": "allocation allocation_density",
     "mixture": "matrix shifts",
-    "kept": "kept",
-    "compression wide fit orders contour": "compression wide arrays",
-    "jumps walls bulk": "jumps sparse extreme_laws",
+    "kept placed": "kept placed",
+    "compression wide rates fit orders contour": "compression wide rates arrays",
+    "jumps walls bulk few counts part": "jumps sparse extreme_laws",
     "shuffling attacks sampled": "shuffling attacks sampled selection",
-    "risk calibration search": "risk risk_gdp calibrate",
+    "risk chords calibration search": "risk risk_gdp calibrate",
 }
 """Prefixes of files (C or Python) and the test modules of their room. Every room also has test_bounds, test_truth,
 test_laws, test_attack and the programs tests/csrc/check_*.c, which are compiled with the mutants in."""
@@ -90,7 +90,7 @@ SLACK = re.compile(r"\b(U|ULP|LDBL_ULP|log_slack)\b")
 NOISE = ("40", "21", "32")
 """Kinds of noise (tests/csrc/noise.h: style, rounding) under which the programs check_*_terms run as well."""
 
-TRIVIAL = ("0", "1", "HUGE_VAL", "math.inf", "-math.inf")
+TRIVIAL = ("0", "1", "HUGE_VAL", "-HUGE_VAL", "math.inf", "-math.inf")
 SAYS_NOTHING = ("np.zeros(", "(0.0,) * ", "bool(")
 """What a bound says that says nothing, or that no factor changes."""
 

@@ -15,8 +15,8 @@ static double own(const hs_value *v) { return v->inner + v->rounding + v->trunca
 static double off(const hs_value *S, const hs_value *F)
 { return fabs(S->value - F->value * exp(F->log_scale - S->log_scale)); }
 
-/* A line as planned for any run, one jump on it. */
-static int any_counts(jump_counts *A, double *log_delta, hs_value *F)
+/* A line as planned for any run, one jump on it or apart from it. */
+static int one_or_counts(jump_counts *A, int one, double *log_delta, hs_value *F)
 {
     const hs_rule rule = {20, x20, w20};
     hs_tilt at;
@@ -26,11 +26,25 @@ static int any_counts(jump_counts *A, double *log_delta, hs_value *F)
         *log_delta = -log_between(3, 600);
         if (open_counts(A, m, q, k, &rule, work, hs_counts_work())) continue;
         if (about_counts(A, 0, *log_delta, *log_delta - MARGIN, &at) || !(at.eps > 0)) continue;
-        if (make_counts(A, at.eps, *log_delta) || A->one) continue;
+        if (make_counts(A, at.eps, *log_delta) || A->one != one) continue;
         counts_at(A, A->eps, F);
-        if (F->value > 0 && own(F) < 1e-6 * F->value) return 1;
+        if (F->value > 0 && (one || own(F) < 1e-6 * F->value)) return 1;
     }
     return 0;
+}
+
+static int any_counts(jump_counts *A, double *log_delta, hs_value *F) { return one_or_counts(A, 0, log_delta, F); }
+
+/* One jump apart from the line: the terms say how far the ends are. */
+static void apart(jump_counts *A)
+{
+    hs_value F, L;
+    double log_delta, size;
+    if (!one_or_counts(A, 1, &log_delta, &F)) return;
+    A->one = 0;
+    counts_at(A, A->eps, &L);
+    size = 1e-14 * (F.value + F.upper);
+    if (L.lower > 0) term("counts-one", F.value - F.lower, own(&F), size);
 }
 
 static void ends(const hs_value *v)
@@ -178,6 +192,7 @@ int main(int argc, char **argv)
         others(A);
         choices();
     }
+    for (i = 0; i < cases(80); i++) apart(A);
     free(work);
     free(A);
     median("counts-alias", 20, 100, 20);
@@ -187,6 +202,7 @@ int main(int argc, char **argv)
     median("counts-rounding-nodes", 10, 1.1, 1.001);
     median("counts-rounding-k", 10, 1.1, 1.001);
     median("counts-others", 20, 100, 20);
+    median("counts-one", 10, 1.01, 1.001);
     median("counts-end-lower", 100, 1.01, 1.001);
     median("counts-end-upper", 100, 1.01, 1.001);
     return terms_end();
