@@ -273,6 +273,9 @@ typedef struct {
     int64_t n_tables;
     hs_poll *poll;
     int keep; /* whether a delta shall leave its line for hs_mixed_near */
+    /* Filled by mixed.c, or with what an earlier call about the same eps or delta left: the part of the saddle at which
+     * the line lay that answered, and the root it gave. Then one line is placed there; part = 0: none is known. */
+    double part, place;
     /* filled by mixed.c */
     int placed;     /* whether it has */
     int near_atoms; /* whether outcomes with at most one loss off the atoms are summed apart */

@@ -147,8 +147,8 @@ LENGTHS = {
         np.full(4, 9.0),
         np.full(4, 9.0),
     ),
-    "mixed_delta": (*LAWS, 0.1, 1e-6, 20.0, 1e-6, 100, None),
-    "mixed_eps": (*LAWS, -3.0, 1e-6, 20.0, 1e-6, 100, None),
+    "mixed_delta": (*LAWS, 0.1, 1e-6, 20.0, 1e-6, 100, np.zeros(2), None),
+    "mixed_eps": (*LAWS, -3.0, 1e-6, 20.0, 1e-6, 100, np.zeros(2), None),
     "mixed_upper": (*LAWS, 0.1, 20.0, None),
     "mixed_cgf": (*LAWS, 1.0, None),
     "mixture_points": (

@@ -220,12 +220,15 @@ def test_wide_discrete_gaussian(sigma, k):
 
 def test_scratch_too_small_and_empty_table():
     run = lattice.compose([(lattice.randomized_response(1.0), 3)])
-    answer = _core.mixed_delta(run.table, run.points, run.lattice, 1.0, 1e-9, 30.0, 0.0, 64, np.empty(10))
-    assert answer[0] == 3
+
+    def asked(table, points, line, eps, nodes, size):
+        return _core.mixed_delta(table, points, line, eps, 1e-9, 30.0, 0.0, nodes, np.zeros(2), np.empty(size))
+
+    assert asked(run.table, run.points, run.lattice, 1.0, 64, 10)[0] == 3
     many, points = np.repeat(run.table, 200, axis=0), np.tile(run.points, 200)
-    assert _core.mixed_delta(many, points, run.lattice, 1.0, 1e-9, 30.0, 0.0, 64, np.empty(10**4))[0] == 3
+    assert asked(many, points, run.lattice, 1.0, 64, 10**4)[0] == 3
     once = lattice.compose([(lattice.randomized_response(1.0), 600)])
-    answer = _core.mixed_delta(many, points, once.lattice, 300.0, 1e-9, 30.0, 0.0, 4096, np.empty(10**5))
-    other = _core.mixed_delta(once.table, once.points, once.lattice, 300.0, 1e-9, 30.0, 0.0, 4096, np.empty(10**5))
+    answer = asked(many, points, once.lattice, 300.0, 4096, 10**5)
+    other = asked(once.table, once.points, once.lattice, 300.0, 4096, 10**5)
     assert answer[0] == other[0] == 0 and 1e-4 < answer[3] < 1 and answer[1:5] == pytest.approx(other[1:5], rel=1e-9)
-    assert _core.mixed_delta(run.table[:0], points, run.lattice, 1.0, 1e-9, 30.0, 0.0, 64, np.empty(10**5))[0] == 3
+    assert asked(run.table[:0], points, run.lattice, 1.0, 64, 10**5)[0] == 3

@@ -448,23 +448,21 @@ static double missing_upper(const hs_law *w, double low, double y)
     return w->quad + 2.25 * missing_of(w, w->c, fmax(y, 1e-300), w->log_m);
 }
 
-/* Adds d = a + ib of a tile, summed, to *re and *im, and makes d + f + d E of it. */
+/* Adds d = a + ib of a tile to eight lanes, and makes d + f + d E of it. */
 static inline void turned_sum(double *restrict a, double *restrict b, const double *restrict fr,
                               const double *restrict fi, const double *restrict er, const double *restrict ei,
-                              double *re, double *im)
+                              double *restrict re, double *restrict im)
 {
-    HS_ALIGNED double p[8] = {0}, q[8] = {0};
-    int j, i;
-    for (j = 0; j < TILE; j += 8)
-        for (i = 0; i < 8; i++) {
-            double x = a[j + i], y = b[j + i], c = er[j + i], s = ei[j + i];
-            p[i] += x;
-            q[i] += y;
-            a[j + i] = x + (fr[j + i] + (x * c - y * s));
-            b[j + i] = y + (fi[j + i] + (x * s + y * c));
-        }
-    *re += hs_lanes(p);
-    *im += hs_lanes(q);
+    int i;
+    for (i = 0; i < 8; i++) {
+        re[i] += ((a[i] + a[i + 8]) + (a[i + 16] + a[i + 24])) + ((a[i + 32] + a[i + 40]) + (a[i + 48] + a[i + 56]));
+        im[i] += ((b[i] + b[i + 8]) + (b[i + 16] + b[i + 24])) + ((b[i + 32] + b[i + 40]) + (b[i + 48] + b[i + 56]));
+    }
+    for (i = 0; i < TILE; i++) {
+        double x = a[i], y = b[i];
+        a[i] = x + (fr[i] + (x * er[i] - y * ei[i]));
+        b[i] = y + (fi[i] + (x * ei[i] + y * er[i]));
+    }
 }
 
 /* phi - 1 at the nodes n0 .. n0 + count - 1, by 64 points at a time: with d = r E_n, E_n = e^{i n dy x} - 1, the next
@@ -476,9 +474,11 @@ HS_CLONES static void points_phi(const hs_law *w, double dy, int64_t n0, int cou
     HS_ALIGNED double rr[TILE], ri[TILE], xr[TILE], xi[TILE];
     HS_ALIGNED double er[TILE], ei[TILE], a[TILE], b[TILE];
     HS_ALIGNED double fr[TILE], fi[TILE];
+    HS_ALIGNED double re[HS_LAW_BLOCK][8], im[HS_LAW_BLOCK][8];
     int64_t j;
     int i, n;
-    for (n = 0; n < count; n++) zr[n] = zi[n] = 0;
+    memset(re, 0, sizeof re);
+    memset(im, 0, sizeof im);
     for (j = 0; j < w->nr; j += TILE) {
         size_t size = sizeof(double) * (size_t)(w->nr - j < TILE ? w->nr - j : TILE);
         for (i = 0; i < TILE; i++) rr[i] = ri[i] = xr[i] = xi[i] = 0;
@@ -497,7 +497,11 @@ HS_CLONES static void points_phi(const hs_law *w, double dy, int64_t n0, int cou
             fr[i] = rr[i] * er[i] - ri[i] * ei[i];
             fi[i] = rr[i] * ei[i] + ri[i] * er[i];
         }
-        for (n = 0; n < count; n++) turned_sum(a, b, fr, fi, er, ei, zr + n, zi + n);
+        for (n = 0; n < count; n++) turned_sum(a, b, fr, fi, er, ei, re[n], im[n]);
+    }
+    for (n = 0; n < count; n++) {
+        zr[n] = hs_lanes(re[n]);
+        zi[n] = hs_lanes(im[n]);
     }
     for (n = 0; n < count && w->kind == HS_LAW_SUBNORMAL && w->add; n++) zi[n] = -zi[n];
 }

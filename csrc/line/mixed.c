@@ -334,49 +334,61 @@ static void mixed_ends(const hs_mixed *A, double eps, double pm, double qm, doub
 }
 
 /* Half of what the smoothing step may add to delta at eps, s e^{s/8} times an upper bound of the density there,
- * relative to e^{K(c) - c eps} [theory: line.smoothed]; whole: the rounding of that factor. */
-static double smoothing_upper(const hs_mixed *A, double eps, double whole)
+ * relative to e^{K(c) - c eps} [theory: line.smoothed]. density, blur: the sum over the nodes and a bound of its
+ * errors; whole: the rounding of that factor. */
+static double smoothing_upper(const hs_mixed *A, double density, double blur, double whole)
 {
-    double s = A->smooth, density = 0, blur = 0;
-    int64_t n;
+    const double s = A->smooth;
     if (s == 0) return 0;
-    for (n = 0; n <= A->last; n++) {
-        double y = (double)n * A->dy, mag = A->re[n] * (n ? 2 : 1);
-        double r = A->round[n] + A->node[n] + 2 * HS_U * (fabs(A->im[n]) + fabs(eps) * y);
-        density += mag * cos(A->im[n] - eps * y);
-        blur += mag * (hs_grown_upper(r) + (double)(A->last + 32) * HS_U);
-    }
     density = (fmax(density, 0) + blur) * A->dy / (2 * HS_PI) * (1 + 1e-9);
     return 0.5 * exp(s / 8 + A->err[0] + whole) * (s * density + HS_SMOOTH_DENSITY * A->tail);
 }
 
-static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
+/* Sums over the nodes of a line: delta and its slope in eps, moduli, what rounding and quadrature put into the first,
+ * the density at eps and a bound of its errors. */
+typedef struct {
+    double value, slope, size;
+    double round, inner, density, blur;
+} line_sums;
+
+static line_sums sum_line(const hs_mixed *A, double eps)
 {
-    double c = A->c, unit = A->dy / (2 * HS_PI), sum = 0, low = 0;
-    double round = 0, inner = 0, size = 0, der = 0;
-    double pm = 1, qm = 1, few = 0, slope = 0;
-    double err = 0, off, whole = 3 * HS_U * (fabs(A->K[0]) + fabs(c * eps));
+    line_sums S = {0, 0, 0, 0, 0, 0, 0};
+    double c = A->c, low = 0, sums = (double)(A->last + 32) * HS_U;
     int64_t n;
-    v->log_scale = A->K[0] - c * eps;
     for (n = 0; n <= A->last; n++) {
         double y = (double)n * A->dy, ph = A->im[n] - eps * y, mag = A->re[n] * (n ? 2 : 1);
         double co = cos(ph), si = sin(ph);
         double dr = c * (1 + c) - y * y, di = y * (1 + 2 * c), den = dr * dr + di * di, a = mag / sqrt(den);
         double r = A->round[n] + 2 * HS_U * (fabs(A->im[n]) + fabs(eps) * y), node = hs_grown_upper(A->node[n]);
-        hs_add_kept(mag * (co * dr + si * di) / den, &sum, &low);
-        der += mag * (co * (1 + c) + si * y) / ((1 + c) * (1 + c) + y * y);
-        size += a;
-        round += a * (hs_grown_upper(r) * (1 + node) + 24 * HS_U);
-        inner += a * node;
+        double blurred = hs_grown_upper(r) * (1 + node);
+        hs_add_kept(mag * (co * dr + si * di) / den, &S.value, &low);
+        S.slope += mag * (co * (1 + c) + si * y) / ((1 + c) * (1 + c) + y * y);
+        S.size += a;
+        S.round += a * (blurred + 24 * HS_U);
+        S.inner += a * node;
+        S.density += mag * co;
+        S.blur += mag * (blurred + node + sums);
     }
-    v->value = unit * (sum + low); /* [theory: line.aliasing] */
-    v->slope = unit * der;
+    S.value += low;
+    return S;
+}
+
+static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
+{
+    const line_sums S = sum_line(A, eps);
+    double c = A->c, unit = A->dy / (2 * HS_PI), whole = 3 * HS_U * (fabs(A->K[0]) + fabs(c * eps));
+    double pm = 1, qm = 1, few = 0, slope = 0;
+    double err = 0, off;
+    v->log_scale = A->K[0] - c * eps;
+    v->value = unit * S.value; /* [theory: line.aliasing] */
+    v->slope = unit * S.slope;
     v->truncation = A->tail;
-    v->inner = unit * inner;
-    v->rounding = unit * (round + 10 * HS_U * size); /* up to 2^21 nodes [theory: rounding.sums] */
+    v->inner = unit * S.inner;
+    v->rounding = unit * (S.round + 10 * HS_U * S.size); /* up to 2^21 nodes [theory: rounding.sums] */
     if (A->near_atoms) hs_laplace_few((const hs_law *)A->laws, eps, v->log_scale, &pm, &qm, &few, &slope, &err);
     mixed_ends(A, eps, pm, qm, whole, v);
-    off = smoothing_upper(A, eps, whole);
+    off = smoothing_upper(A, S.density, S.blur, whole);
     v->truncation += off;
     v->value -= off;
     v->lower -= 2 * off;
@@ -701,6 +713,43 @@ static int mixed_point(const hs_mixed *A, const hs_value *v, hs_point *out)
  * and delta far below the size of the line. Further down the bulk is what is left. */
 static const double LOWER = 0.7;
 
+/* Keeps the place of the line whose period is the least so far: more nodes carry it furthest. */
+static void keep_place(hs_mixed *A, double eps, double *least)
+{
+    if (!(A->P < *least)) return;
+    *least = A->P;
+    A->part = A->lower;
+    A->place = eps;
+}
+
+/* delta on a line at `part` of the saddle for A->eps. */
+static int delta_on_line(hs_mixed *A, double part, double *work, hs_value *v, double *least)
+{
+    int st;
+    A->lower = part;
+    if ((st = mixed_prepare(A, 1, 0, work))) return st;
+    mixed_at(A, A->eps, v);
+    keep_place(A, A->eps, least);
+    return HS_OK;
+}
+
+/* The same at the saddle, and at LOWER of it where that is wide: the narrower one, whose line is left with `keep`. */
+static int delta_on_lines(hs_mixed *A, double *work, hs_value *v)
+{
+    const int known = A->part > 0;
+    double least = HUGE_VAL;
+    hs_value w;
+    int again, st = delta_on_line(A, known ? A->part : 1, work, v, &least);
+    if (known || st == HS_INTERRUPTED || A->step > 0 || A->near_atoms) return st;
+    if (!st && v->upper - v->lower < A->wide * v->upper) return st;
+    if ((again = delta_on_line(A, LOWER, work, &w, &least)) == HS_INTERRUPTED) return again;
+    if (!again && (st || w.log_scale + log(w.upper - w.lower) < v->log_scale + log(v->upper - v->lower))) {
+        *v = w;
+        return again;
+    }
+    return A->keep && !st ? delta_on_line(A, 1, work, v, &least) : st;
+}
+
 int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out)
 {
     hs_law *laws = room_of_laws(A, work, &n_work);
@@ -725,23 +774,7 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
         out->truncation = exp(far);
         return HS_OK;
     }
-    A->lower = 1;
-    if (!(st = mixed_prepare(A, 1, 0, work))) mixed_at(A, eps, &v);
-    if (st == HS_INTERRUPTED) return st;
-    if (A->step == 0 && !A->near_atoms && (st || !(v.upper - v.lower < A->wide * v.upper))) {
-        hs_value w;
-        int again;
-        A->lower = LOWER;
-        if (!(again = mixed_prepare(A, 1, 0, work))) mixed_at(A, eps, &w);
-        if (again == HS_INTERRUPTED) return again;
-        if (!again && (st || w.log_scale + log(w.upper - w.lower) < v.log_scale + log(v.upper - v.lower))) {
-            v = w;
-            st = again;
-        } else if (A->keep && !st) {
-            A->lower = 1;
-            if (mixed_prepare(A, 1, 0, work) == HS_INTERRUPTED) return HS_INTERRUPTED;
-        }
-    }
+    if ((st = delta_on_lines(A, work, &v)) == HS_INTERRUPTED) return st;
     if (near == HS_LOOSE &&
         (st || !(v.value > 0) || v.log_scale + log(v.upper - v.lower) > top.log_scale + log(top.upper - top.lower))) {
         *out = top;
@@ -808,48 +841,84 @@ static int chase(hs_mixed *A, double log_delta, double *work, hs_crossing *out)
     return HS_NO_BRACKET;
 }
 
+/* The narrowest root of the lines tried, its status, and the least of their periods. */
+typedef struct {
+    hs_crossing at;
+    int st;
+    double least;
+} tried;
+
+/* The root on a line at `part` of the saddle for A->eps, or for log_delta. */
+static void try_root(hs_mixed *A, int have_eps, double log_delta, double part, double *work, tried *known)
+{
+    hs_crossing found;
+    int st;
+    A->lower = part;
+    A->t = 1;
+    st = mixed_prepare(A, have_eps, log_delta, work);
+    if (st == HS_OK) st = mixed_root(A, log_delta, &found);
+    if (st == HS_INTERRUPTED || (known->st > HS_LOOSE && st > HS_LOOSE)) known->st = st;
+    if (st > HS_LOOSE) return;
+    keep_place(A, found.estimate, &known->least);
+    if (known->st <= HS_LOOSE && !(found.upper - found.lower < known->at.upper - known->at.lower)) return;
+    known->at = found;
+    known->st = st;
+}
+
+/* Whether another line may be narrower; far: than one that lay where it was placed. */
+static int may_narrow(const hs_mixed *A, const tried *known, int far)
+{
+    const hs_crossing *at = &known->at;
+    if (known->st > HS_LOOSE) return !far && known->st != HS_INTERRUPTED;
+    if (known->st == HS_OK || at->upper - at->lower <= A->wide * fabs(at->upper)) return 0;
+    return !far || fabs(at->estimate - A->eps) >= 0.25 * A->sd;
+}
+
+/* A line at the root that is known, where that lies far from where the last one was placed. */
+static void try_at_root(hs_mixed *A, double log_delta, double *work, tried *known)
+{
+    if (!may_narrow(A, known, 1)) return;
+    A->eps = known->at.estimate;
+    try_root(A, 1, log_delta, 1, work, known);
+}
+
 /* The leading-order estimate of eps places the first contour; where that is poor, the root found or a chase places
- * another. */
+ * another, and where it is wide, one lies lower. Where a place is known, one line. */
 int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs_crossing *out)
 {
     hs_law *laws = room_of_laws(A, work, &n_work);
-    hs_crossing first, top;
-    int st, again, near;
-    A->t = 1;
+    tried known = {.st = HS_NO_BRACKET, .least = HUGE_VAL};
+    hs_crossing top;
+    int st, near;
     if ((st = read_table(A, laws, work, n_work))) return st;
+    if (A->part > 0) {
+        A->eps = A->place;
+        try_root(A, 1, log_delta, A->part, work, &known);
+        *out = known.at;
+        return known.st;
+    }
     if ((near = hs_mixed_top_eps(A, log_delta, &top)) == HS_OK) {
         *out = top;
         return HS_OK;
     }
-    A->lower = 1;
-    st = mixed_prepare(A, 0, log_delta, work);
-    if (st == HS_OK) st = mixed_root(A, log_delta, out);
-    if (st == HS_INTERRUPTED) return st;
-    if (A->step == 0 && !A->near_atoms && (st > HS_LOOSE || out->upper - out->lower > A->wide * fabs(out->upper))) {
-        A->lower = LOWER;
-        A->t = 1;
-        again = mixed_prepare(A, 0, log_delta, work);
-        if (again == HS_OK) again = mixed_root(A, log_delta, &first);
-        if (again == HS_INTERRUPTED) return again;
-        if (again <= HS_LOOSE && (st > HS_LOOSE || first.upper - first.lower < out->upper - out->lower)) {
-            *out = first;
-            st = again;
-        } else A->lower = 1;
-    }
-    if (near == HS_LOOSE && (st > HS_LOOSE || top.upper - top.lower < out->upper - out->lower)) {
+    try_root(A, 0, log_delta, 1, work, &known);
+    try_at_root(A, log_delta, work, &known);
+    if (A->step == 0 && !A->near_atoms && may_narrow(A, &known, 0))
+        try_root(A, known.st == HS_LOOSE, log_delta, LOWER, work, &known);
+    if (near == HS_LOOSE && known.st != HS_INTERRUPTED &&
+        (known.st > HS_LOOSE || top.upper - top.lower < known.at.upper - known.at.lower)) {
         *out = top;
+        A->part = 0;
         return HS_LOOSE;
     }
-    if (st > HS_LOOSE) st = chase(A, log_delta, work, out); /* next to delta = 1 all contours are near enough for it */
-    if (st == HS_OK || st > HS_LOOSE || out->upper - out->lower <= A->wide * fabs(out->upper)) return st;
-    if (fabs(out->estimate - A->eps) < 0.25 * A->sd) return st; /* the contour would be the same */
-    first = *out;
-    A->eps = out->estimate;
-    again = mixed_prepare(A, 1, 0, work);
-    if (again == HS_OK) again = mixed_root(A, log_delta, out);
-    if (again == HS_OK || (again == HS_LOOSE && out->upper - out->lower < first.upper - first.lower)) return again;
-    *out = first;
-    return HS_LOOSE;
+    if (known.st > HS_LOOSE && known.st != HS_INTERRUPTED) { /* next to delta = 1 all contours are near enough for it */
+        A->lower = 1;
+        if ((known.st = chase(A, log_delta, work, &known.at)) <= HS_LOOSE)
+            keep_place(A, known.at.estimate, &known.least);
+        try_at_root(A, log_delta, work, &known);
+    }
+    *out = known.at;
+    return known.st;
 }
 
 /* Chernoff's bound at the tilt of the line [theory: line.chernoff]. */

@@ -271,6 +271,7 @@ cdef extern from "hs.h" nogil:
         int64_t n_tables
         hs_poll *poll
         int keep, placed
+        double part, place
     int64_t hs_mixed_work(int64_t b, int64_t n_points, int64_t n_subnormal, int64_t n_nodes)
     int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out)
     int hs_mixed_near(hs_mixed *A, double eps, hs_point *out)

@@ -465,6 +465,7 @@ def mixed_delta(
     T0: float,
     wide: float,
     n_nodes: int,
+    place: _Vector,
     work: _Vector,
     tables: _Vector | None = ...,
 ) -> Scaled: ...
@@ -483,6 +484,7 @@ class MixedLine:
         T0: float,
         wide: float,
         n_nodes: int,
+        place: _Vector,
         work: _Vector,
         tables: _Vector | None = ...,
     ) -> Scaled: ...
@@ -498,6 +500,7 @@ def mixed_eps(
     T0: float,
     wide: float,
     n_nodes: int,
+    place: _Vector,
     work: _Vector,
     tables: _Vector | None = ...,
 ) -> Crossing: ...

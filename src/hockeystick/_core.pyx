@@ -707,25 +707,28 @@ cdef int lend_laws(hs_mixed *A, const double[:, ::1] table, const double[:, ::1]
 
 
 def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps,
-                double rtol, double T0, double wide, int64_t n_nodes, double[::1] work, double[::1] tables=None):
-    """Scaled: one certified delta; see hs.h."""
+                double rtol, double T0, double wide, int64_t n_nodes, double[::1] place, double[::1] work,
+                double[::1] tables=None):
+    """Scaled: one certified delta; place: (part, place) of hs.h, read and written."""
     cdef hs_mixed A
-    return placed_delta(&A, 0, table, points, lattice, eps, rtol, T0, wide, n_nodes, work, tables)
+    return placed_delta(&A, 0, table, points, lattice, eps, rtol, T0, wide, n_nodes, place, work, tables)
 
 
 cdef placed_delta(hs_mixed *A, int keep, const double[:, ::1] table, const double[:, ::1] points,
                   const double[::1] lattice, double eps, double rtol, double T0, double wide, int64_t n_nodes,
-                  double[::1] work, double[::1] tables):
+                  double[::1] place, double[::1] work, double[::1] tables):
     """Scaled: one certified delta by A, whose line is kept where that is asked for."""
     cdef hs_poll poll = polling()
     cdef hs_point p
     cdef int status
+    lengths(2, place.shape[0], 2)
     lend_laws(A, table, points, lattice, tables, &poll)
     memset(&p, 0, sizeof(p))
-    A.rtol, A.T0, A.wide, A.n_nodes, A.keep = rtol, T0, wide, n_nodes, keep
+    A.rtol, A.T0, A.wide, A.n_nodes, A.keep, A.part, A.place = rtol, T0, wide, n_nodes, keep, place[0], place[1]
     with nogil:
         status = hs_mixed_delta(A, eps, &work[0], work.shape[0], &p)
     A.poll = NULL
+    place[0], place[1] = A.part, A.place
     passed(&poll)
     return scaled(status, &p)
 
@@ -742,10 +745,11 @@ cdef class MixedLine:
         return bool(self.A.placed)
 
     def delta(self, const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps,
-              double rtol, double T0, double wide, int64_t n_nodes, double[::1] work, double[::1] tables=None):
-        """mixed_delta, whose arrays are kept and must not change."""
+              double rtol, double T0, double wide, int64_t n_nodes, double[::1] place, double[::1] work,
+              double[::1] tables=None):
+        """mixed_delta, whose arrays but `place` are kept and must not change."""
         self.table, self.points, self.lattice, self.work = table, points, lattice, work
-        return placed_delta(&self.A, 1, table, points, lattice, eps, rtol, T0, wide, n_nodes, work, tables)
+        return placed_delta(&self.A, 1, table, points, lattice, eps, rtol, T0, wide, n_nodes, place, work, tables)
 
     def near(self, double eps):
         """Scaled: a certified delta on the same line; see hs.h."""
@@ -780,17 +784,20 @@ cdef class MixedLine:
 
 
 def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double log_delta,
-              double rtol, double T0, double wide, int64_t n_nodes, double[::1] work, double[::1] tables=None):
-    """Crossing: one certified eps; see hs.h."""
+              double rtol, double T0, double wide, int64_t n_nodes, double[::1] place, double[::1] work,
+              double[::1] tables=None):
+    """Crossing: one certified eps; place: (part, place) of hs.h, read and written."""
     cdef hs_poll poll = polling()
     cdef hs_mixed A
     cdef hs_crossing at
     cdef int status
+    lengths(2, place.shape[0], 2)
     lend_laws(&A, table, points, lattice, tables, &poll)
     memset(&at, 0, sizeof(at))
-    A.rtol, A.T0, A.wide, A.n_nodes = rtol, T0, wide, n_nodes
+    A.rtol, A.T0, A.wide, A.n_nodes, A.part, A.place = rtol, T0, wide, n_nodes, place[0], place[1]
     with nogil:
         status = hs_mixed_eps(&A, log_delta, &work[0], work.shape[0], &at)
+    place[0], place[1] = A.part, A.place
     passed(&poll)
     return crossing(status, &at)
 

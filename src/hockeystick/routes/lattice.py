@@ -158,6 +158,6 @@ def root(run: Lattice, log_delta: float, rtol: float = contour.RTOL) -> Root | N
 
 def _call(function, run: Lattice, at: float, rtol: float, lines: Lines | None = None):
     size = _core.mixed_work(len(run.table), run.points.shape[1], 0, NODES)
-    given = run.table, run.points, run.lattice, at, rtol, contour.margin(rtol), 0.0, NODES
+    given = run.table, run.points, run.lattice, at, rtol, contour.margin(rtol), 0.0, NODES, np.zeros(2)
     answer = lines.place(size, *given) if lines is not None else scratch.lend(size, function, *given)
     return answer if answer.status <= _core.LOOSE else None

@@ -151,6 +151,7 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None, lines
     by truncation, quadrature, and rounding, which quadrature enters; the points of a mixture bound its far frequencies,
     and with them truncation, too."""
     found, panels, before = [], 1, (math.inf, math.inf)
+    place = np.zeros(2)  # of the line that answered, where the next ones are
     nodes, *more = (*NODES, *[MORE_NODES] * (enough is not None))
     if enough is None:
         enough = fine(steps)
@@ -162,7 +163,7 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None, lines
             break
         mixed = (table[:, 0] == _core.MIXTURE).any()
         most = COST // points.shape[1] if mixed else MORE_NODES
-        answer = _call(function, table, points, at, rtol, max(enough, wide), min(nodes, most), lines)
+        answer = _call(function, table, points, at, rtol, max(enough, wide), min(nodes, most), place, lines)
         if answer.status == _core.OK or (answer.status == _core.LOOSE and answer.width <= enough):
             return answer
         truncation = quadrature = rounding = math.inf
@@ -320,9 +321,9 @@ def _gauss():
     return np.polynomial.legendre.leggauss(ORDER)
 
 
-def _call(function, table, points, at: float, rtol: float, wide: float, nodes: int, lines: Lines | None):
+def _call(function, table, points, at: float, rtol: float, wide: float, nodes: int, place, lines: Lines | None):
     size = _core.mixed_work(len(table), points.shape[1], int((table[:, 0] == _core.SUBNORMAL).sum()), nodes)
-    return lend(size, function, table, points, _LINE, at, rtol, contour.margin(rtol), wide, nodes, lines=lines)
+    return lend(size, function, table, points, _LINE, at, rtol, contour.margin(rtol), wide, nodes, place, lines=lines)
 
 
 def lend(size: int, function, table, *arguments, lines: Lines | None = None):
