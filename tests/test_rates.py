@@ -150,6 +150,9 @@ def test_moments_in_whole_numbers():  # [theory: compression.moments, compressio
         (box,) = np.flatnonzero(alone.sums[b].any(axis=(1, 2))).tolist()
         assert compression._key(a, b) == compression._keys(np.array([a]), np.array([b]))[0]
         assert compression._key(a, b) % compression.BOXES == box
+        cell = compression._key(a, b) // compression.BOXES
+        low, high = compression.ends_of_cells(np.array([cell]))
+        assert low[0] <= b < high[0] == compression.end_of_cell(cell)
         _core.rate_moments_of(b, alone.sums[b][box], other)
     assert np.array_equal(other, sums)
     _core.rate_moments_add(m, q, k, -1, sums)

@@ -272,6 +272,8 @@ def test_more_rates_than_are_kept_apart():
     gathered = compression.StepMoments()
     rows = np.array([recorded.row_of(step) for step in steps])
     gathered.add_many(rows[:, 0].copy(), rows[:, 1].copy(), None)
+    counts = one.run._moments.counts()
+    assert counts == gathered.counts() and min(counts) > 0.01 and sum(counts.values()) == len(steps)
     state = one.compact_state_dict()
     assert state == other.compact_state_dict() == both.compact_state_dict() and gathered == one.run._moments
     loaded = hs.Accountant()

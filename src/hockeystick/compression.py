@@ -201,18 +201,22 @@ class StepMoments:
 
     def add_step(self, m: float, q: float, n: int) -> None:
         """Add one step n times."""
-        sums = self.sums.get(q)
+        sums, rate = self.sums.get(q), q
         if sums is None:
             if q < 1 and not self.cells and len(self.sums) >= RATES_MAX:
                 self._pour()
-            sums = self._cell(_key(m, q)) if q < 1 and self.cells else self._changing(q)
+            if q < 1 and self.cells:
+                key = _key(m, q)
+                sums, rate = self._cell(key), end_of_cell(key // BOXES)
+            else:
+                sums = self._changing(q)
         counts, self._counts, self._boxes = self._counts, None, None  # until the sums have the step
-        if sums.shape[0] == DEGREES:
+        if sums.shape[0] == BOXES:
+            _core.step_moments_add_one(m, n, sums)
+        else:
             _core.rate_moments_add_one(m, q, n, sums)
-            return
-        _core.step_moments_add_one(m, n, sums)
         if counts is not None:
-            counts[q] = counts.get(q, 0) + n
+            counts[rate] = counts.get(rate, 0) + n
             self._counts = counts
 
     def add_many(self, m: NDArray[np.float64], q: NDArray[np.float64], k: NDArray[np.int64] | None) -> None:
@@ -302,7 +306,7 @@ class StepMoments:
         for key, sums in self.cells.items():
             n = sum(int(word) << 64 * i for i, word in enumerate(sums[0, 0].tolist())) >> 110
             if n:
-                high = ends_of_cells(np.array(key // BOXES))[1].item()
+                high = end_of_cell(key // BOXES)
                 found[high] = found.get(high, 0) + n
         return found
 
@@ -590,6 +594,12 @@ def places_of_cells(cell):
     """(middle, half width) of cells of rates, exactly."""
     scale = np.ldexp(1.0, RATE_LOWEST + cell // CELLS)
     return scale * (1 + (2 * (cell % CELLS) + 1) / (2 * CELLS)), scale / (2 * CELLS)
+
+
+def end_of_cell(cell: int) -> float:
+    """The upper end of one, which `ends_of_cells` has, too."""
+    octave, part = divmod(cell + 1, CELLS)
+    return min(math.ldexp(1 + part / CELLS, RATE_LOWEST + octave), 1 - U)
 
 
 def ends_of_cells(cell):
