@@ -10,7 +10,7 @@
  *   become theirs at any time.
  *
  * Error claim. |2^-50 t_j - T_j| <= 2^-51 + 1.5 j (j - 1) u, u = 2^-53 [theory: compression.moments]. t_j is the sum 6
- *   + T_j, whose last bit is 2^-50, less that of 6 and 0. |2^-60 s_j - T_j| <= 2^-57, from integers of 2^-62. Sums are
+ *   + T_j, whose last bit is 2^-50, less that of 6 and 0. |2^-60 s_j - T_j| <= 2^-56, from integers of 2^-61. Sums are
  *   exact below 2^127 and 2^191: for 2^36 steps of the largest count, and more.
  *
  * What it does not do: shifts and rates that are no normal numbers in range.
@@ -88,16 +88,16 @@ static inline void add_product(uint64_t *sum, int64_t t, int64_t k)
 #endif
 }
 
-/* s_j of a rate, as whole numbers: T_j in units of 2^-62, each within 2^-63 of the recurrence from those before it. */
+/* s_j of a rate: T_j in units of 2^-61, of which each step of the recurrence is off by half a unit, rounded. */
 static void rate_degrees(double q, int64_t *s)
 {
     int64_t y = 2 * (int64_t)(hs_bits(q) & 0x00007fffffffffffULL) - ((int64_t)1 << 47);
-    int64_t before = y * ((int64_t)1 << 15), now = (int64_t)1 << 62;
+    int64_t before = y * ((int64_t)1 << 14), now = (int64_t)1 << 61; /* T_{-1} = T_1 = y */
     int j;
-    for (j = 0; j < DEGREES; j++) { /* T_{-1} = T_1 = y */
+    for (j = 0; j < DEGREES; j++) {
         uint64_t high, low = product((uint64_t)(y < 0 ? -y : y), (uint64_t)(now < 0 ? -now : now), &high);
         int64_t twice = (int64_t)(high << 18 | low >> 46) + (int64_t)(low >> 45 & 1), next;
-        s[j] = (now + 2 - ((now + 2) & 3)) / 4;
+        s[j] = (now + 1 - ((now + 1) & 1)) / 2;
         next = ((y < 0) != (now < 0) ? -twice : twice) - before;
         before = now;
         now = next;

@@ -233,7 +233,10 @@ def test_a_ledger_only_grows(tmp_path):
         lambda s: s.pop("rates"),
         lambda s: s["rates"][0].update(q=0.0),
         lambda s: s["rates"][0].pop("boxes"),
-        lambda s: s["rates"][0]["boxes"][0].update(box=328),
+        lambda s: s["rates"][0]["boxes"][0].update(box=320),
+        lambda s: s["rates"][0]["boxes"][0].update(box=3.0),
+        lambda s: s["rates"][0].update(q=1e-13),
+        lambda s: s["rates"][0].update(more=1),
         lambda s: s["rates"][0]["boxes"][0]["sums"].pop(),
         lambda s: s["rates"][0]["boxes"][0]["sums"].__setitem__(0, 5),
         lambda s: s["rates"][0]["boxes"][0]["sums"].__setitem__(0, 1 << 128),
@@ -290,8 +293,32 @@ def test_more_rates_than_are_kept_apart():
     one.undo(hs.compose(*steps[200:]))
     few = recorder(steps[:200])
     assert one.compact_state_dict() == few.compact_state_dict() and not few.run._moments.cells
-    doubled = one.run._moments.doubled()
-    assert doubled.counts() == few.run._moments.counts()
+
+
+def test_rates_at_the_border():
+    """A plain step is one more rate, first or last; what was never recorded is not taken back where its rate would be
+    one too many; what goes again leaves the rates of the others apart."""
+    steps = many_rates(compression.RATES_MAX)[:-2]
+    first, last = recorder([hs.gaussian(40.0), *steps]), recorder([*steps, hs.gaussian(40.0)])
+    assert first.compact_state_dict() == last.compact_state_dict() and first.run._moments.cells
+    alone = hs.Accountant()
+    alone.load_state_dict(recorder(steps).compact_state_dict())
+    assert not alone.run._moments.cells
+    with pytest.raises(hs.DomainError, match="not recorded"):
+        alone.undo(hs.poisson_subsampled(hs.gaussian(1.5), 0.5))
+    few = hs.Accountant()
+    few.load_state_dict(recorder(steps[:200]).compact_state_dict())
+    before = few.run
+    few.step(hs.compose(*steps[200:], hs.gaussian(40.0)))
+    assert few.run._moments.cells
+    few.undo(hs.compose(*steps[200:], hs.gaussian(40.0)))
+    assert few.run == before and few.compact_state_dict() == hs.to_dict(before)
+
+
+def test_nothing_recorded_is_a_compact_state():
+    nothing = hs.Accountant()
+    nothing.load_state_dict(hs.Accountant().compact_state_dict())
+    assert nothing.steps == 0 and not nothing.run.parts
 
 
 def test_moments_of_many_rates_answer():

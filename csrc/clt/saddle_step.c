@@ -297,7 +297,7 @@ int hs_steps_open(hs_steps *S, const hs_run *run, const hs_lent *lent)
     const double *m = run->m, *q = run->q, *k = run->k;
     double all = 0, part = 0;
     int i, b = run->b;
-    if (b < 1 || !m || !q || !k || !lent->work) return HS_BAD_ARGUMENT;
+    if (b < 1 || !m || !q || !k || !lent->work || run->apart) return HS_BAD_ARGUMENT; /* rows for a tail alone */
     if (lent->n_work < HS_GRID_WORK) return HS_SCRATCH;
     S->b = b;
     S->m = m;

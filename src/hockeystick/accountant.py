@@ -12,10 +12,10 @@ from . import query
 from .arguments import one_of, respelled
 from .bound import Bound, DomainError, LimitError
 from .compression import StepMoments
-from .recorded import RecordedRun, gather, joined, moments_of, row_of
+from .recorded import RecordedRun, gather, joined, moments_of, row_of, to_moments
 from .routes.kept import FEWEST, Lines, sides_of
 from .serial import brief
-from .state import ACCOUNTANT, MOMENTS, from_dict, to_dict
+from .state import ACCOUNTANT, MOMENTS, VERSION, from_dict, to_dict
 from .what.mechanism import K_MAX, Mechanism, Recorder, Run, as_run, count, real
 from .what.pair import ADJACENCIES
 
@@ -315,7 +315,7 @@ class Accountant(Recorder):
                 raise DomainError(f"{brief(step)} was recorded {held} times: {n} cannot be taken back")
             base = joined([(self._base, 1), (moments_of(rest), -1)]) if rest.parts and self._base else self._base
             moments = None  # of steps that were in cells, and may have fewer rates now, they are made again
-            if self._moments and (base or not self._moments.cells):
+            if self._moments and not self._moments.cells:
                 moments = joined([(self._moments, 1), (moments_of(less), -times)])
             counts = dict(self._counts)
             for step, _, held in have:
@@ -615,7 +615,7 @@ class Accountant(Recorder):
         """
         if self._ledger is not None:
             raise DomainError(f"{self._ledger.path} is a ledger: it keeps the list")
-        return to_dict(RecordedRun.joined([(self.run, 1)]))
+        return {"format": MOMENTS, "version": VERSION, **to_moments(joined([(moments_of(self.run), 1)]))}
 
 
 def _limit(limit: Any) -> tuple[float, float]:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from .bound import DomainError
 from .what.pair import GaussianSteps
 from .what.sampling import two_sided
 
@@ -203,7 +204,7 @@ class StepMoments:
         """Add one step n times."""
         sums, rate = self.sums.get(q), q
         if sums is None:
-            if q < 1 and not self.cells and len(self.sums) >= RATES_MAX:
+            if len(self.sums) >= RATES_MAX:
                 self._pour()
             if q < 1 and self.cells:
                 key = _key(m, q)
@@ -248,7 +249,10 @@ class StepMoments:
     def join(self, other: StepMoments, times: int = 1) -> None:
         """Add the moments of another run so many times, or take away, where that is negative, what was added."""
         self._counts = self._boxes = None
-        if self.cells or other.cells or len(self.sums.keys() | other.sums.keys()) > RATES_MAX:
+        rates = {q for q, sums in other.sums.items() if sums.any()}
+        if times < 0 and not self.cells and (other.cells or rates - self.sums.keys()):
+            raise DomainError("steps of a sampling rate that are to be taken back were not recorded")
+        if self.cells or other.cells or len(self.sums.keys() | rates) > RATES_MAX:
             self._pour()
             other = other.copy()
             other._pour()
@@ -279,13 +283,6 @@ class StepMoments:
         made.cells = {key: sums for key, sums in self.cells.items() if sums.any()}
         return made
 
-    def doubled(self) -> StepMoments:
-        """The moments of steps of twice the shifts, whose boxes lie an octave further on."""
-        twice = StepMoments()
-        twice.sums = {q: np.roll(sums, OCTAVE, axis=0) for q, sums in self.sums.items()}
-        twice.cells = {key + OCTAVE: sums for key, sums in self.cells.items()}
-        return twice
-
     def counts(self) -> dict[float, int]:
         """Number of steps of every rate that has some, of those in cells by the upper ends of these; not to be
         changed."""
@@ -306,8 +303,8 @@ class StepMoments:
         for key, sums in self.cells.items():
             n = sum(int(word) << 64 * i for i, word in enumerate(sums[0, 0].tolist())) >> 110
             if n:
-                high = end_of_cell(key // BOXES)
-                found[high] = found.get(high, 0) + n
+                rate = end_of_cell(key // BOXES)
+                found[rate] = found.get(rate, 0) + n
         return found
 
     def __eq__(self, other: object) -> bool:

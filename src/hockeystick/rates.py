@@ -50,7 +50,7 @@ TAIL_NATS = 12.0
 """What the tail's rule leaves out of the number of steps."""
 TAIL_HEAVY = 0.7
 """Part of the variance that the tail counts on, where one octave of shifts has so much."""
-RATE_ERROR = 2.0**-56 + 4 * UNIT
+RATE_ERROR = 2.0**-55 + 4 * UNIT
 """What the moments of a step in a cell are off by for its T_j(rate), and for how they are read."""
 MOST_HELD = 20_000
 """Boxes times cells of a run that has a rule, of 3 kB each."""
@@ -88,7 +88,7 @@ class Span:
         each = self.chebyshev.T @ self.weigh
         off = np.abs(each - np.eye(self.count, dtype=np.longdouble)).sum(axis=1)
         degree = np.arange(self.count)
-        return (off + (2 * self.count * (self.count + 4) + (8 + 4 * self.error) * degree**2) * UNIT).astype(float)
+        return (off + (2 * self.count * (self.count + 4) + (8 + 5 * self.error) * degree**2) * UNIT).astype(float)
 
 
 def _dyadic(t):
@@ -107,7 +107,8 @@ def _off_upper() -> NDArray[np.float64]:
     """Bounds, [1, degrees], of what the moments of the points of a box and a cell differ by from those of a step there,
     over all rates of the points [theory: compression.cells]."""
     sizes = float(np.abs(RATES.weigh).sum())
-    joins = 2 * (SHIFTS.count + RATES.count + 8) * UNIT * float(np.abs(SHIFTS.weigh).sum())
+    degree = np.arange(SHIFTS.count)
+    joins = (2 * (SHIFTS.count + RATES.count + 8) + 1.5 * degree**2) * UNIT * float(np.abs(SHIFTS.weigh).sum())
     off = compression.MOMENT_ERROR * RATES.lebesgue_upper + sizes * (RATE_ERROR + SHIFTS.moved_upper() + joins)
     return off[None] * (1 + 1e-9)
 
@@ -540,7 +541,8 @@ def _tail(here: Held, a: float, variance: float, squares: float, fits: list):
     x, w = compression.gauss(moments[group, box])
     m = middle[box, None] + half[box, None] * x
     x = (m - middle[box, None]) / half[box, None]  # exactly, the half widths being powers of two
-    off = compression._differences_upper(moments[group, box], compression.chebyshev(x), w, compression.MOMENT_ERROR)
+    t, error = compression.chebyshev(x), compression.MOMENT_ERROR + 4 * UNIT
+    off = compression._differences_upper(moments[group, box], t, w, error)
     parts, left, rows, most = [], squares, [], 1.0
     for i in range(first.size):
         at = np.flatnonzero(group == i)

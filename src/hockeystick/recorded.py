@@ -9,8 +9,8 @@ import numpy as np
 
 from .arrays import Gathered
 from .bound import AccuracyError, DomainError
-from .compression import BOXES, CELLS, DEGREES, RATE_DEGREES, RATE_LOWEST, StepMoments, ends_of_cells
-from .serial import brief
+from .compression import BOXES, CELLS, DEGREES, OCTAVE, RATE_DEGREES, RATE_LOWEST, StepMoments, ends_of_cells
+from .serial import brief, exact_keys
 from .what.mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, compose
 from .what.pair import GaussianSteps, gaussian_steps
 from .what.sampling import as_gaussian
@@ -213,7 +213,9 @@ class RecordedRun(Gathered):
         """The moments of all steps; under replace_one of twice the shifts."""
         if adjacency != "replace_one":
             return self._moments
-        return self._moments.doubled()
+        twice = StepMoments()  # of plain steps: their boxes lie an octave further on
+        twice.sums = {q: np.roll(sums, OCTAVE, axis=0) for q, sums in self._moments.sums.items()}
+        return twice
 
 
 def to_moments(moments: StepMoments) -> dict[str, Any]:
@@ -236,24 +238,35 @@ def from_moments(state: dict[str, Any]) -> StepMoments:
     moments = StepMoments()
     try:
         for rate in state["rates"]:
+            exact_keys("rate", rate, ("q", "boxes"))
             q = float(rate["q"])
-            if not 0 < q <= 1 or q in moments.sums or (q < 1 and state.get("cells")):
+            if not 2.0**RATE_LOWEST <= q <= 1 or q in moments.sums or (q < 1 and state.get("cells")):
                 raise ValueError(q)
             sums = moments.sums[q] = np.zeros((BOXES, DEGREES, 2), np.uint64)
             for held in rate["boxes"]:
-                box = int(held["box"])
-                if not (0 <= box < BOXES and not sums[box].any()):
+                exact_keys("box", held, ("box", "sums"))
+                box = _place(held["box"], BOXES - OCTAVE)
+                if sums[box].any():
                     raise ValueError(box)
                 sums[box] = _sums(held["sums"], DEGREES, 2)
         for held in state.get("cells", ()):
-            cell, box = int(held["cell"]), int(held["box"])
-            key = cell * BOXES + box
-            if not (0 <= cell < -CELLS * RATE_LOWEST and 0 <= box < BOXES) or key in moments.cells:
-                raise ValueError(cell, box)
+            exact_keys("cell", held, ("cell", "box", "sums"))
+            key = _place(held["cell"], -CELLS * RATE_LOWEST) * BOXES + _place(held["box"], BOXES - OCTAVE)
+            if key in moments.cells:
+                raise ValueError(held["cell"], held["box"])
             moments.cells[key] = _sums(held["sums"], DEGREES * RATE_DEGREES, 3).reshape(DEGREES, RATE_DEGREES, 3)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DomainError(f"the moments are not what compact_state_dict writes: {error!r}") from None
-    return moments
+    made = StepMoments()
+    made.join(moments)  # where there are too many rates they share cells
+    return made
+
+
+def _place(number: Any, count: int) -> int:
+    """A whole number from 0 to count - 1, or a ValueError."""
+    if type(number) is not int or not 0 <= number < count:
+        raise ValueError(number)
+    return number
 
 
 def _boxes(sums: NDArray[np.uint64]) -> dict[int, list[int]]:
@@ -271,8 +284,8 @@ def _words(sums: NDArray[np.uint64]) -> list[int]:
 
 def _sums(given: Any, count: int, words: int) -> NDArray[np.uint64]:
     """What `_words` was made from; a ValueError where no steps have such sums."""
-    whole = [int(x) for x in given]
-    if len(whole) != count or not _possible(whole, 50 if words == 2 else 110):
+    whole = list(given)
+    if any(type(x) is not int for x in whole) or len(whole) != count or not _possible(whole, 50 if words == 2 else 110):
         raise ValueError(given)
     return np.array([[x >> 64 * i & (2**64 - 1) for i in range(words)] for x in whole], np.uint64)
 

@@ -45,6 +45,7 @@ static int of_rates(void)
     bad += memcmp(sums[0], sums[1], sizeof sums[0]) != 0 || memcmp(sums[0], by_rates, sizeof by_rates) != 0;
     bad += hs_rate_moments_add(STEPS, m, q, k, -1, sums[0]) != HS_OK;
     for (i = 0; i < CELL; i++) bad += sums[0][i] != 0;
+    bad += hs_rate_moments_of(0.25, one, sums[0]) != HS_OK; /* the lower end of a cell */
     q[0] = 1;
     return bad + (hs_rate_moments_add(1, m, q, k, 1, sums[0]) != HS_BAD_ARGUMENT);
 }
