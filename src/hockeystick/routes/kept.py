@@ -85,20 +85,23 @@ class Lines:
 
     def again(self, roots: bool, sides: int, at: float, place: int, total: float) -> Point | Root | None:
         """eps(delta) or delta(eps) of so many steps, the larger over the directions, without a question, where a line
-        of REMOVE that was made for the same says it alone and need not be made anew; else None."""
+        of REMOVE that was made for the same says it alone, or with one of ADD, and need not be made anew; else None."""
         have_eps = int(not roots)
         key = _Key(have_eps, 0, sides, at if have_eps else math.log(at), contour.RTOL)
         if not total <= (1 + GROWTH) * self._tried.get(key, 0.0) or not self._held():
             return None
         try:
             answer = self._answer(key, place, total, _NOTHING)
+            if answer is None:
+                return None
+            found, below = answer
+            if sides == 1 and not _larger(found, below, have_eps, at):
+                other = self._answer(key._replace(add=1), place, total, _NOTHING)
+                if other is None or not (have_eps or found.lower > 0):
+                    return None
+                found = larger(found, other[0].within_a_curve(at))
         finally:
             self._lock.release()
-        if answer is None:
-            return None
-        found, below = answer
-        if sides == 1 and not _larger(found, below, have_eps, at):
-            return None
         found = ordered(found.within_a_curve(at))
         return found if roots else found.of_delta()
 
