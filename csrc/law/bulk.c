@@ -19,10 +19,10 @@
 #include "law/law.h"
 
 #define ELLIPSES 4
-#define SLACK 1e-8 /* relative, of bounds that only widen: their exponents are known to 1e-12 of their size */
-#define TINY 1e-11 /* relative, above all rounding of sums that only widen */
-#define ENOUGH -44 /* nats of a panel's error over what it is part of from which no sharper bound is sought */
-#define LEAP 12.0  /* nats that e^{(1+t)L} may rise on the ellipse of a panel */
+#define SLACK 1e-8     /* relative, of bounds that only widen: their exponents are known to 1e-12 of their size */
+#define TINY 1e-11     /* relative, above all rounding of sums that only widen */
+#define SHARP_NATS -44 /* nats of a panel's error over what it is part of from which no sharper bound is sought */
+#define LEAP 12.0      /* nats that e^{(1+t)L} may rise on the ellipse of a panel */
 #define ORDER HS_BULK_ORDER
 #define COLUMNS HS_BULK_COLUMNS
 
@@ -681,7 +681,7 @@ double hs_bulk_fall_upper(const hs_bulk *J, double s, double least, double *den)
                 slip = HS_U * (slip + 2 * s * fabs(c[1]) - 3 * t * l2) + s * c[5] - t * c[6];
                 sum += c[0] * exp(E) * (1 + 1.1 * slip);
             }
-            sum += exp(panel_upper(J, r, J->mid[p], J->half[p], t, 0, log(sum) + ENOUGH));
+            sum += exp(panel_upper(J, r, J->mid[p], J->half[p], t, 0, log(sum) + SHARP_NATS));
         }
     }
     *den *= 1 + SLACK;
@@ -757,8 +757,8 @@ double hs_bulk_cell_at(const hs_bulk *G, double t, double *err)
         sum += e;
         off += e * (HS_U * (slip + (1 + t) * 2 * fabs(c[1]) + 3 * t * l2) + (1 + t) * c[5] + t * c[6]);
     }
-    *err =
-        off / sum + HS_U * (double)(n + 8) + exp(hs_bulk_log_phase_upper(G, t, 0, top + log(sum) + ENOUGH) - top) / sum;
+    *err = off / sum + HS_U * (double)(n + 8) +
+           exp(hs_bulk_log_phase_upper(G, t, 0, top + log(sum) + SHARP_NATS) - top) / sum;
     *err = *err < 0.1 ? 1.2 * *err + 4 * HS_U * (fabs(log(sum)) + top) : HUGE_VAL;
     return log(sum) + top;
 }
