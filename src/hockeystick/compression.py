@@ -594,7 +594,7 @@ def places_of_cells(cell):
 
 
 def end_of_cell(cell: int) -> float:
-    """The upper end of one, which `ends_of_cells` has, too."""
+    """Where a cell of rates ends, as in `ends_of_cells`."""
     octave, part = divmod(cell + 1, CELLS)
     return min(math.ldexp(1 + part / CELLS, RATE_LOWEST + octave), 1 - U)
 

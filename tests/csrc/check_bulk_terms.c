@@ -576,6 +576,7 @@ int main(int argc, char **argv)
         truncation(A);
         truncation(A);
         inner(A);
+        inner(A);
         jump(A);
         jump(A);
         injected(A, i % 3);
