@@ -502,8 +502,9 @@ REPLACED = {
 
 
 @pytest.mark.parametrize("name", REPLACED)
-def test_replaced_records(name):  # [theory: compression.pair]
+def test_replaced_records(name, monkeypatch):  # [theory: compression.pair]
     """Sampled steps under replace_one: a rule and the sum over all steps meet, and the rule is about as narrow."""
+    monkeypatch.setattr(contour, "MANY_PAIRS", 1_000)  # of more steps than that a sparse rule's goal is taken
     q, low, high, n = REPLACED[name]
     rng = np.random.default_rng(3)
     run = hs.compose_arrays(np.exp(rng.uniform(np.log(low), np.log(high), n)), rng.choice(np.atleast_1d(q), n), 1)

@@ -66,8 +66,8 @@ VERY_MANY = 10_000
 """Distinct steps beyond which a wider answer of a rule is taken before all are summed: a sum of so many takes 0.15 s
 and more."""
 
-MANY_PAIRS = 1_000
-"""The same of two-sided pairs, each of which takes ten times as long."""
+MANY_PAIRS = 5_000
+"""The same of two-sided pairs, each of which takes several times as long."""
 
 SMALL_SHARE = 8
 """The error of a rule does not show where it is less than this part of the width."""
