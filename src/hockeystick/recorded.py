@@ -293,5 +293,5 @@ def _sums(given: Any, count: int, words: int) -> NDArray[np.uint64]:
 def _possible(whole: list[int], bits: int) -> bool:
     """Whether sums of a box, or of a cell, can be those of steps: some, and none of their products of T_j beyond 1."""
     count = whole[0] >> bits
-    most = (count << bits) + (count << (bits - 46))
+    most = (count << bits) + (count << (bits - 47 if bits == 50 else bits - 46))  # by how much rounding exceeds 1
     return 0 < count <= MOST and whole[0] == count << bits and all(abs(x) <= most for x in whole)
