@@ -100,11 +100,12 @@ def truncated():
     return actual[:, 1], claimed[:, 1]
 
 
-def fft_rounding():
+def fft_rounding(log_tol=math.inf):
     """Next to no tilt, far out in the tail: the error of the transforms is absolute, delta is small."""
 
     def choose(rng, law, eps):
-        return _plan(law, eps, 1e-3 / law.deviation, 2.2 * law.k * law.spread + 16 * law.dx, -1.05 * law.k * law.spread)
+        width, y_lo = 2.2 * law.k * law.spread + 16 * law.dx, -1.05 * law.k * law.spread
+        return _plan(law, eps, 1e-3 / law.deviation, width, y_lo)._replace(log_tol=log_tol)
 
     rng, actual, claimed = np.random.default_rng(3), [], []
     while len(actual) < CASES:
@@ -118,6 +119,11 @@ def fft_rounding():
         actual.append(abs(float(mpmath.mpf(value) - truth)) / 1e-10)
         claimed.append(rounding / 1e-10)
     return np.array(actual), np.array(claimed)
+
+
+def fft_rounding_extended():
+    """The same in long doubles, the tolerance being nothing."""
+    return fft_rounding(-math.inf)
 
 
 def _gaussian_run(rng):
@@ -203,6 +209,7 @@ TERMS = {
     "grid-wrapped": (wrapped, 10.0, 2.0),
     "grid-truncated": (truncated, 50.0, 10.0),
     "grid-fft": (fft_rounding, 30000.0, 5000.0),
+    "grid-fft-extended": (fft_rounding_extended, 30000.0, 5000.0),
     "prv-radius": (prv_radius, 100.0, 20.0),
     "pld-interval": (pld_mesh, 10.0, 3.0),
     "jumps-upper": (jumps_upper, 5.0, 1.2),

@@ -7,7 +7,7 @@
  * D at lattice points comes from D_i = (1 - e^{-dx}) A_i + e^{-dx} D_{i+1}, A_i = sum_{i' > i} r_{i'} e^{..}: both
  * terms have the sign of the masses, so nothing cancels; between lattice points D is linear in e^eps.
  * Error claims (u = 2^-53): weights: (8 + 4 max|t j dx|) u relative, the error of log M apart; powers
- *   [theory: grid.power]; tails: (8 + 2 max|L - t y|) u relative and n LDBL_EPSILON for the accumulation.
+ *   [theory: grid.power]; tails: every term (8 + 2 max|L - t y|) u and 8 n LDBL_EPSILON [theory: grid.fft-error].
  *
  * What it does not do: the FFT itself and its error [theory: grid.fft].
  */
@@ -165,8 +165,7 @@ int hs_convolve_norms(int64_t n, double *x, double scale, double *norm2, double 
 int hs_convolve_tail(int64_t n, const double *r, int64_t j_lo, double dx, double t, double log_scale, int64_t n_keep,
                      double *mass, double *delta)
 {
-    long double a = 0, d = 0;
-    double keep = exp(-dx), gain = -expm1(-dx);
+    long double a = 0, d = 0, keep = expl(-dx), gain = -expm1l(-dx);
     int64_t i, at;
     if (!(n > 0 && n_keep > 0 && n_keep <= n && dx > 0 && t >= 0)) return HS_BAD_ARGUMENT;
     at = (j_lo + n - 1) % n;

@@ -8,7 +8,8 @@ butterflies with twiddles correct to about u = 2^-53. Such a product of stages s
 ||computed - exact||_2 <= eta ||exact||_2 with eta <= 7 u log2(n) for radix 2 [Hig02, Thm 24.2]; `error_upper`
 allows 16 u log2(n) for the mixed radices and the real-to-complex packing. This constant is cited, not proved
 [theory: grid.fft], for a library that picks its own factorisation; measured errors are below u log2(n)
-(benchmarks/bench_prv.py).
+(benchmarks/bench_prv.py). Long doubles are transformed by scipy.fft, whose twiddles are long doubles too: u is
+`EXTENDED` then.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ import numpy as np
 
 PLAN_LENGTH = 1 << 17
 """Longest transform, all rows together, whose plan (and the two arrays it holds, 2 MB) is kept."""
+
+ULP = 2.0**-53
+EXTENDED = max(0.5 * float(np.finfo(np.longdouble).eps), 2.0**-64)
+"""Unit roundoff of long doubles: that of doubles where they are no more."""
 
 LENGTHS = sorted(odd << a for odd in (1, 3, 5, 9, 15, 25, 27, 45) for a in range(1, 48))
 _plans: deque = deque(maxlen=32)  # lent to one call at a time, the least used drops out: popleft and append are atomic
@@ -44,9 +49,9 @@ def fast_length(n: int) -> int:
     return LENGTHS[bisect.bisect_left(LENGTHS, n)]
 
 
-def error_upper(n: int) -> float:
+def error_upper(n: int, unit: float = ULP) -> float:
     """Bound on the relative Euclidean error of one transform of length n; see the head of the file."""
-    return 16 * 2.0**-53 * math.log2(n)  # [theory: grid.fft]
+    return 16 * unit * math.log2(n)  # [theory: grid.fft]
 
 
 def zeros(n: int) -> np.ndarray:
@@ -148,3 +153,17 @@ def inverse(spec: np.ndarray, n_threads: int = 1) -> np.ndarray:
     out = backward(spec, n_threads)
     out *= 1.0 / out.size
     return out
+
+
+def forward_extended(x: np.ndarray) -> np.ndarray:
+    """`forward` of real long doubles."""
+    import scipy.fft
+
+    return scipy.fft.rfft(x.astype(np.longdouble))
+
+
+def inverse_extended(spec: np.ndarray) -> np.ndarray:
+    """The real long doubles of even length 2 (len(spec) - 1) with this transform."""
+    import scipy.fft
+
+    return scipy.fft.irfft(spec, 2 * (spec.shape[0] - 1))

@@ -25,9 +25,12 @@ fft        D^ is linear in r: by Cauchy-Schwarz at most ||c||_2 ||r^ - r||_2, wh
            coefficient phi is at most e1 (each is a sum over all inputs through at most log2 n butterflies); where
            |phi| >= rho >= 1/2, max^{k-1} <= |phi|^k e^{2ke}/rho, whose norm is that of r; elsewhere it is
            (rho + e1)^{k-1}.
-           convolve_tail adds 8 n eps_ld ||r||_1 e^{L - t x_eps}, eps_ld the unit of long double.
+           convolve_tail is off by a = 8 n eps_ld of every term, eps_ld the unit of long double: a D^ and 2a of this
+           term, as r^ is below 0 only where it is wrong.
            Without the tilt this term is absolute, about 1e-16 k sqrt(n): plain FFT accountants
-           fail for that reason at k >= 1e4, delta <= 1e-12.
+           fail for that reason at k >= 1e4, delta <= 1e-12. Where it is larger than the plan's tolerance, as with
+           one rare large loss, which no tilt makes likely, transforms and powers are done in long doubles: u is
+           2^-64 in eta_f and p then. Rounding r to doubles is relative: u D^ and 2u of the fft term.
 weights    Rounding of positive weights: a factor (1 + theta)^k on D^, theta = u(16 + 6 max|t x|).
 squaring   The same, except that ||r^ - r||_2 is followed through every product: see `_multiply`.
 
@@ -61,6 +64,9 @@ MANY = 128
 
 THREADED = 1 << 15
 """Least length of a circle whose one spectrum is raised by several threads: a millisecond."""
+
+EXTENDED_POINTS = 1 << 21
+"""Most points of all transforms of one circle that are long doubles: some tenths of a second."""
 
 SQUARED = 64
 """The largest whole power that csrc/grid/convolve.c takes by squaring."""
@@ -129,6 +135,7 @@ class Plan(NamedTuple):
     t_left: float
     t_cut: float
     log_fft: float
+    log_tol: float = math.inf  # of what the FFT may add
 
 
 def plan_circle(grid: Grid, table: Cgf, eps: float, log_tol: float, points: int = MAX_CELLS) -> Plan:
@@ -169,22 +176,20 @@ def fit_circle(
             n = _fft.fast_length(math.ceil(width / dx) + 4) if width <= points * dx else points + 1
             if n <= points:
                 log_fft = log_m - t * eps + math.log(total * _fft.error_upper(n) * math.sqrt(_weight2(t, width, dx)))
-                found.append(Plan(t, n, y_lo, float(tp[above + right]), t_left, t_cut, log_fft))
+                found.append(Plan(t, n, y_lo, float(tp[above + right]), t_left, t_cut, log_fft, log_tol))
     if not found:
         raise AccuracyError(f"the convolution would need more than {points} points at a lattice step of {dx:.2g}")
     return min(found, key=lambda p: (0, p.n) if p.log_fft <= log_tol else (1, p.log_fft))
 
 
 def _accumulated(n: int) -> float:
-    """What sums over n masses round by, in units of their sum and of the largest coefficient."""
-    return 8 * n * LDBL_ULP
+    """What every term of a tail over n points is off by: its two sums, and of r^ to doubles."""
+    return 8 * n * LDBL_ULP + ULP
 
 
 def rounding_lower(plan: Plan) -> float:
     """What `Tail.at` will claim for rounding, relative to D^, at least [theory: grid.fft-least]."""
-    t = plan.t
-    payoff = (1 + t) * math.exp(t * math.log1p(1 / t)) if t > 0 else 1.0  # 1 over max e^-ts (1 - e^-s)
-    return _fft.error_upper(plan.n) + _accumulated(plan.n) * payoff
+    return _fft.error_upper(plan.n, _fft.EXTENDED if plan.n <= EXTENDED_POINTS else ULP) + _accumulated(plan.n)
 
 
 def _log_sinhc(a: np.ndarray) -> np.ndarray:
@@ -223,12 +228,37 @@ def _tilted(grid: Grid, i: int, t: float, log_m: float, n: int) -> np.ndarray:
     return w
 
 
-def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, float, float]:
-    """(r^, bound on ||r^ - r||_2, ||r^||_1) by powers of the spectrum.
+def tilted_power(
+    grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int, extended: bool = False
+) -> tuple[np.ndarray, float]:
+    """(r^, bound on ||r^ - r||_2) by powers of the spectrum, in doubles or in long doubles.
+
+    The bound of long doubles is without the rounding of r^ to doubles, which is relative."""
+    k, unit = grid.steps.k, _fft.EXTENDED if extended else ULP
+    r, norms = (_extended if extended else _doubles)(grid, t, logs, n, n_threads)
+    eta = _fft.error_upper(n, unit)
+    norm2, _ = _core.convolve_norms(r, 1.0)
+    e2, e1 = norms * (eta * 1.01)
+    sup = math.fsum((k * (e1 + 64 * ULP)).tolist())
+    rel = unit * (math.fsum((4 * k).tolist()) if extended else _powers_upper(k, n, sup))
+    if sup > 30 or rel > 0.1:
+        raise AccuracyError(f"spectrum powers lose all digits (relative error {max(sup, rel):.2g})")
+
+    def error_upper(norm2: float) -> float:
+        power = np.min([1.05 / rho * norm2 + (rho + e1) ** (k - 1) for rho in MODULI], axis=0)
+        forward = math.fsum((k * np.minimum(e2, e1 * power)).tolist())
+        return (forward * math.exp(2 * sup) + (rel + eta) * norm2) * 1.02
+
+    error = error_upper(norm2)
+    return r, error if error <= NORMED * norm2 else error_upper(1.0)
+
+
+def _doubles(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """r^, and rows of the Euclidean norm and the sum of every step's masses but that at place 0.
 
     Distinct steps are shared out; the products of shares are multiplied in order, whatever the number of threads.
     """
-    steps, eta = grid.steps, _fft.error_upper(n)
+    steps = grid.steps
     rows = max(1, min(SHARE, BLOCK // n))
     parts, each = blocks(logs.size, rows), SHARE // rows if n <= _fft.PLAN_LENGTH else 1
     inner = n_threads if logs.size == 1 and n >= THREADED else 1
@@ -253,21 +283,43 @@ def tilted_power(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int)
     product = next(found)
     for more in found:
         _core.convolve_multiply(product, more)
-    r = _fft.backward(product)
-    norm2, norm1 = _core.convolve_norms(r, 1.0 / n)
-    k, (e2, e1) = steps.k, norms * (eta * 1.01)
-    sup = math.fsum((k * (e1 + 64 * ULP)).tolist())
-    rel = ULP * _powers_upper(k, n, sup)
-    if sup > 30 or rel > 0.1:
-        raise AccuracyError(f"spectrum powers lose all digits (relative error {max(sup, rel):.2g})")
+    return _fft.inverse(product), norms
 
-    def error_upper(norm2: float) -> float:
-        power = np.min([1.05 / rho * norm2 + (rho + e1) ** (k - 1) for rho in MODULI], axis=0)
-        forward = math.fsum((k * np.minimum(e2, e1 * power)).tolist())
-        return (forward * math.exp(2 * sup) + (rel + eta) * norm2) * 1.02
 
-    error = error_upper(norm2)
-    return r, error if error <= NORMED * norm2 else error_upper(1.0), norm1
+def _extended(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """What `_doubles` gives, from transforms and powers in long doubles, of whole powers."""
+    steps, norms = grid.steps, np.empty((2, logs.size))
+
+    def spectrum(i):
+        w = np.empty((1, n))
+        at = slice(i, i + 1)
+        point, *norms[:, at] = _core.convolve_tilts(steps.j0[at], steps.start[i:], grid.dx, steps.p, t, logs[at], w)
+        with np.errstate(under="ignore"):
+            return _raised(_fft.forward_extended(w[0]) + point, int(steps.k[i]))
+
+    product, *others = in_order(spectrum, range(logs.size), n_threads)
+    with np.errstate(under="ignore"):
+        for more in others:
+            product *= more
+        return _fft.inverse_extended(product).astype(float), norms
+
+
+def _extends(grid: Grid, n: int) -> bool:
+    """Whether long doubles hold more than doubles do, and transforms of them are quick enough."""
+    k = grid.steps.k
+    return _fft.EXTENDED < ULP and n * k.size <= EXTENDED_POINTS and bool((k == np.floor(k)).all())
+
+
+def _raised(z: np.ndarray, k: int) -> np.ndarray:
+    """z^k by squaring; z is used up [theory: grid.power]."""
+    power = None
+    while True:
+        if k & 1:
+            power = z.copy() if power is None else power * z
+        k >>= 1
+        if not k:
+            return power
+        z *= z
 
 
 def _powers_upper(k: np.ndarray, n: int, sup: float) -> float:
@@ -298,8 +350,8 @@ def _multiply(a, b, n_threads: int):
     return out, (e + (eta + 4 * ULP) * _core.convolve_norms(out, 1.0 / n)[0]) * (1 + 1e-6), sx * sy
 
 
-def _square(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, float, float]:
-    """(r^, bound on ||r^ - r||_2, ||r^||_1) by repeated squaring: binary powers of each step, multiplied as they
+def _square(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, float]:
+    """(r^, bound on ||r^ - r||_2) by repeated squaring: binary powers of each step, multiplied as they
     come."""
 
     def powers():
@@ -313,7 +365,7 @@ def _square(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> t
                     base = _multiply(base, base, n_threads)
 
     law, error, _ = functools.reduce(lambda a, b: _multiply(a, b, n_threads), powers())
-    return law, error, _core.convolve_norms(law, 1.0)[1]
+    return law, error
 
 
 def convolve(grid: Grid, plan: Plan, eps_max: float, how: str, n_threads: int) -> Tail:
@@ -326,14 +378,17 @@ def convolve(grid: Grid, plan: Plan, eps_max: float, how: str, n_threads: int) -
     tilts = plan.t_right, plan.t_left, plan.t_cut
     found = log_mgfs(grid, (*tilts, t), n_threads)
     (right, left, cut), logs = _log_mgf_uppers(grid, tilts, found[:3]), found[3]
-    r, error2, norm1 = (tilted_power if how == "power" else _square)(grid, t, logs, n, n_threads)
     k = grid.steps.k
     log_l = math.fsum((k * logs).tolist())
     keep = min(n, max(8, math.ceil((eps_max - y_lo) / dx) + 4))
     scale = log_l - t * (j_lo * dx)
+    weight = math.sqrt(_weight2(t, width, dx))
+    r, error2 = (tilted_power if how == "power" else _square)(grid, t, logs, n, n_threads)
+    if scale - t * (eps_max - y_lo) + math.log(error2 * weight) > plan.log_tol and _extends(grid, n):
+        r, error2 = tilted_power(grid, t, logs, n, n_threads, extended=True)
     mass, delta = _core.convolve_tail(r, j_lo, dx, t, scale, keep)
     theta = math.fsum((k * ULP * (16 + 6 * t * dx * grid.steps.far + 2 * np.abs(logs))).tolist())
-    theta += ULP * (16 + 4 * abs(log_l) + 6 * t * (abs(y_lo) + abs(grid.shift) + width))
+    theta += _accumulated(n) + ULP * (16 + 4 * abs(log_l) + 6 * t * (abs(y_lo) + abs(grid.shift) + width))
     if not theta < 0.1:
         raise AccuracyError(f"the weights of the convolution lose all digits ({theta:.2g})")
     return Tail(
@@ -348,6 +403,6 @@ def convolve(grid: Grid, plan: Plan, eps_max: float, how: str, n_threads: int) -
         left=_exp(-t * width + min(0.0, left - plan.t_left * y_lo)),
         truncated=_exp(cut - plan.t_cut * (y_lo + width)),
         # [theory: grid.fft-error]
-        log_fft=scale + math.log(error2 * math.sqrt(_weight2(t, width, dx)) + _accumulated(n) * norm1) + 2 * theta,
+        log_fft=scale + math.log(error2 * weight * (1 + 2 * _accumulated(n))) + 2 * theta,
         relative=2 * theta,
     )

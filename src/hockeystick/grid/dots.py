@@ -179,15 +179,13 @@ def saddle_curve(table: Cgf) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def mesh(plan: Plan, t: float, rtol: float) -> float:
     """Lattice step for a relative width rtol of delta at saddle point t: rounding multiplies e^{K(t)} by up to
-    1 + k t(1+t) dx^2/12 (upper) and 1 - k t(1+t) dx^2/24 (lower) [theory: grid.mesh]; 0.55 rtol is aimed at. Aligned to
-    the atoms where one lattice has all. Without any density only the 1e-8 of BELOW_ATOMS is left of that. Atoms between
+    1 + k t(1+t) dx^2/12 (upper) and 1 - k t(1+t) dx^2/24 (lower) [theory: grid.mesh]; 0.55 rtol is aimed at. `on_atoms`
+    aligns it where one lattice has all. Without any density only the 1e-8 of BELOW_ATOMS is left of that. Atoms between
     points add what `_misaligned` says."""
     dx = math.sqrt(rtol * 4.4 / (plan.k * t * (1 + t)))
     step = _common_step(plan.parts)
     if step:
-        if not any(loss.smooth for loss, _ in plan.parts):
-            dx *= 3e3
-        return step / math.ceil(step / dx)
+        return dx if any(loss.smooth for loss, _ in plan.parts) else min(step, 3e3 * dx)
     linear, power = _misaligned(plan, t)
     low, high = 0.0, dx
     for _ in range(24 if linear else 0):
@@ -230,6 +228,12 @@ def _common_step(parts) -> float:
             gaps = np.diff(atoms.loss)
             steps.add(float(gaps[0]) if gaps.size == 1 else 0.0)
     return steps.pop() if len(steps) == 1 else 0.0
+
+
+def on_atoms(parts, dx: float) -> float:
+    """The lattice step, made so much shorter that atoms which one lattice carries lie on this one."""
+    step = _common_step(parts)
+    return step / math.ceil(step / dx) if step else dx
 
 
 def aligns(parts) -> bool:

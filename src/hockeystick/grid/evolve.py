@@ -105,7 +105,7 @@ def power(law: Law, k: int, dx: float, t: float, upper: bool, n_threads: int) ->
     first = math.floor(lo / dx) - 1
     n = _fft.fast_length(math.ceil(hi / dx) + 2 - first)
     alone = Grid(dx, Steps.of([(law.first, law.p, k)]), 0.0, 0.0, 0.0, 0.0)
-    r, error2, _ = tilted_power(alone, t, np.array([log_m]), n, n_threads)
+    r, error2 = tilted_power(alone, t, np.array([log_m]), n, n_threads)
     r = np.roll(r, -(first % n))
     kept = r > 4 * error2
     # [theory: grid.power-omega]

@@ -21,7 +21,7 @@ from ..arguments import log_lower, log_upper
 from ..bound import AccuracyError
 from ..grid.cells import MAX_CELLS, ULP
 from ..grid.convolve import Tail, convolve, fit_circle, plan_circle, rounding_lower
-from ..grid.dots import CELLS, Laws, Plan, aligns, discretise, mesh, plan
+from ..grid.dots import CELLS, Laws, Plan, aligns, discretise, mesh, on_atoms, plan
 from ..grid.evolve import doublings, stages
 from ..outward import DOWN, UP
 from ..threads import in_order
@@ -127,7 +127,7 @@ def _curve(
     share = SHARE * rtol / made.k
     n_threads, points, cells, evolving, asked = limits
     count = _doublings(made, dx, t) if evolving else 0
-    dx /= math.sqrt(1 + 1.4 * stages(count))
+    dx = on_atoms(made.parts, dx / math.sqrt(1 + 1.4 * stages(count)))
     log_tol = log_delta + math.log(SHARE * rtol)
     if not count:  # whether the circle is short enough, and how it rounds, is known before the laws are
         circle = fit_circle(dx, 0.0, made.k, made.table, eps[0] - 4 * dx, log_tol, points)
@@ -216,11 +216,13 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
                 break
             dx = 4 * dx if best is None else math.sqrt(dx * last)
             continue
-        last, limits = dx, limits.after(curve, quick)
+        finer, last, limits = dx < last, dx, limits.after(curve, quick)
         low, high = curve.lower(eps), curve.upper(eps)
         mid, terms = min(max(curve.estimate(eps), low), high), curve.terms(eps)
         if best is None or high - low < narrowest:
             best, narrowest = Point(*logs(low, mid, high), relative(terms, mid), "pld"), high - low
+        elif finer and aligned:
+            break  # the masses' own rounding, which grows with their number
         width = (high - low) / mid if mid > 0 else math.inf
         if far or width <= goal or (width == math.inf and dx < first):
             break
@@ -316,6 +318,8 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, quick: boo
         terms = curve.terms(mid)
         if best is None or high - low < best.upper - best.lower:
             best = Root(low, mid, high, relative(terms, delta), "pld")
+        elif dx < last and aligned:
+            break  # as in `point`
         last = dx
         if high - low <= goal * max(mid, 1e-300) or high == math.inf:
             break

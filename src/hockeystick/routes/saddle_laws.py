@@ -20,7 +20,7 @@ from .. import _core
 from ..answers import Point, Root, Saddle
 from ..bound import AccuracyError
 from ..grid.cells import Grid
-from ..grid.dots import discretise, mesh, plan
+from ..grid.dots import discretise, mesh, on_atoms, plan
 from ..outward import DOWN, UP, U, log_of, log_slack, log_sum
 from ..what.law import WELL_KNOWN
 from ..what.loss import Atoms, Loss, log_finite
@@ -114,7 +114,7 @@ def _lattices(parts: Parts, tilt: float, log_delta: float):
     mass = share * math.exp(max(log_delta, -650.0))
     try:
         made = plan(parts, mass)
-        return discretise(made, mesh(made, tilt, RTOL), tilt, share, mass)
+        return discretise(made, on_atoms(made.parts, mesh(made, tilt, RTOL)), tilt, share, mass)
     except AccuracyError:
         return None
 
