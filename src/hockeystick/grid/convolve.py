@@ -311,15 +311,16 @@ def _extends(grid: Grid, n: int) -> bool:
 
 
 def _raised(z: np.ndarray, k: int) -> np.ndarray:
-    """z^k by squaring; z is used up [theory: grid.power]."""
-    power = None
-    while True:
-        if k & 1:
-            power = z.copy() if power is None else power * z
-        k >>= 1
-        if not k:
-            return power
+    """z^k by squaring, k >= 1; z is used up [theory: grid.power]."""
+    while not k & 1:
         z *= z
+        k >>= 1
+    power = z.copy()
+    while k := k >> 1:
+        z *= z
+        if k & 1:
+            power *= z
+    return power
 
 
 def _powers_upper(k: np.ndarray, n: int, sup: float) -> float:
