@@ -226,6 +226,44 @@ def test_time_that_ends_within_an_integral():
     assert hs.verify(run, (0.0, 1e-30), eps=1.0, seconds=0.001).verdict == "not decided"
 
 
+SEVERAL = [
+    (hs.random_allocation(G(1.0), 500, participations=2) * 2, "delta", 1.0, {"direction": "remove"}),  # the maximum
+    pytest.param(hs.random_allocation(G(2.0), 100, participations=5) * 10, "epsilon", 1e-6, {}, marks=pytest.mark.slow),
+    pytest.param(
+        hs.random_allocation(G(1.0), 1000, participations=2) * 3,
+        "log_delta",
+        1.0,
+        {"direction": "add"},
+        marks=pytest.mark.slow,
+    ),
+    pytest.param(
+        hs.random_allocation(G(1.0), 10, participations=7) + P(G(2.0), 0.1) * 20,
+        "delta",
+        2.0,
+        {"adjacency": "zero_out"},
+        marks=pytest.mark.slow,
+    ),
+]
+
+
+@pytest.mark.parametrize("run, query, at, settings", SEVERAL)
+def test_several_participations_are_judged_between_two_curves(run, query, at, settings):
+    """The whole interval is confirmed; half of it is not decided; one beyond either curve is refuted."""
+    bound = getattr(hs, query)(run, at, **settings)
+    asked = {"delta": at} if query == "epsilon" else {"eps": at, "log": query == "log_delta"}
+    low, high = bound.lower, bound.upper
+    mid = 0.5 * (low + high)
+    beyond = [(low - 2, low - 1e-2 * abs(low)), (high + 1e-2, high + 2)]
+    for ends, verdict in (
+        ((low, high), "confirmed"),
+        ((low, mid), "not decided"),
+        ((mid, high), "not decided"),
+        *((ends, "refuted") for ends in beyond),
+    ):
+        found = hs.verify(run, ends, **asked, **settings)
+        assert found.verdict == verdict and (found.evidence or verdict == "not decided"), (ends, found)
+
+
 @pytest.mark.parametrize("size", [2, [1.0, 0.5, 0.5]])
 def test_nothing_is_refuted(size):
     """An upper end of 0, for a run that has no atoms."""

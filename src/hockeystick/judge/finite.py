@@ -15,7 +15,7 @@ from .balls import UndecidedError
 
 MAX_STATES = 100_000
 SLACK = 1e-7
-MAX_DEGREE = 1_500
+MAX_DEGREE = 3_000
 
 
 def curve(steps, eps: arb, deadline) -> arb:

@@ -30,7 +30,7 @@ group: given the other records, the centre moves by the sum of the contributions
   normal laws whose centres are no further out the worst lie on a line, those of num on one side of 0, of den on the
   other [theory: pair.comparison].
 random_allocation: Q = N(0, I_t) against the mean of N(m e_i, I_t), i = 1..t [theory: allocation.comparison]; a bin kept
-  for E epochs has m sqrt(E).
+  for E epochs has m sqrt(E). Several participations: several.py.
 from_pmf: the given vectors, each over its exact sum. Mixtures: by their definition; the choice of a part is public.
 from_curve: H of a finite law is convex and piecewise linear in a = e^eps with H(0) = 1: den has the jump of slope at a
   corner a_i, num is a_i times as large, the rest of num is at +inf, the rest of den at -inf. A convex curve below the
@@ -62,6 +62,7 @@ from .balls import UndecidedError, rational
 from .gauss import Gauss
 from .laplace import Laplace, ReplacedLaplace
 from .ranged import Range
+from .several import Seen, seen_law
 
 MAX_OUTCOMES = 6000
 MAX_SUM = 2000
@@ -355,4 +356,5 @@ _LAWS: dict[type[Mechanism], Callable[..., Any]] = {
     PublicMixture: _public_mixture,
     FromPmf: _from_pmf,
     FromCurve: _from_curve,
+    Seen: seen_law,
 }

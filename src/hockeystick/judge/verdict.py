@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from ..bound import Bound, DomainError
 from ..what.allocation import RandomAllocation
 from ..what.matrix import Failure
 from ..what.mechanism import Run, as_run, real
-from . import finite, pairs, twofold
+from . import finite, pairs, several, twofold
 from .allocation import Allocation
 from .atoms import Atoms
 from .balls import UndecidedError, about, between, floor_log, normal_above, precision, rational
@@ -249,16 +250,16 @@ def judged(run, bound, eps, delta, log, adjacency, direction, seconds) -> Verdic
     if np.shape(low) != np.shape(at) or np.shape(high) != np.shape(at):
         raise DomainError(f"bound and question must have one shape, got {np.shape(low)} and {np.shape(at)}")
     deadline = _Deadline(real("seconds", seconds, "> 0"))
-    curves = {
-        name: _curve(run, adjacency, name == "add", deadline)
-        for name in (("remove", "add") if direction == "both" else (direction,))
-    }
-    found = []
-    for x, a, b in zip(*(np.asarray(v, dtype=float).ravel().tolist() for v in (at, low, high)), strict=True):
-        try:
-            found.append(_judge(curves, query, x, a, b))
-        except UndecidedError as error:
-            found.append(_roughly(curves, query, x, a, b) or Verdict("not decided", str(error)))
+    names = ("remove", "add") if direction == "both" else (direction,)
+
+    def curves(of: Run) -> dict:
+        return {name: _curve(of, adjacency, name == "add", deadline) for name in names}
+
+    ask = _between(curves, run) if several.encloses(run) else functools.partial(_asked, curves(run))
+    found = [
+        ask(query, x, a, b)
+        for x, a, b in zip(*(np.asarray(v, dtype=float).ravel().tolist() for v in (at, low, high)), strict=True)
+    ]
     for wanted in ("refuted", "not decided"):
         for one in found:
             if one.verdict == wanted:
@@ -266,6 +267,37 @@ def judged(run, bound, eps, delta, log, adjacency, direction, seconds) -> Verdic
     return Verdict(
         "confirmed", found[0].why if len(found) == 1 else "", tuple(e for one in found for e in one.evidence)
     )
+
+
+def _asked(curves, query: str, at: float, low: float, high: float) -> Verdict:
+    try:
+        return _judge(curves, query, at, low, high)
+    except UndecidedError as error:
+        return _roughly(curves, query, at, low, high) or Verdict("not decided", str(error))
+
+
+def _between(curves, run: Run):
+    """The verdict where the curve is known to lie above some curves and below another one: an end of the interval that
+    lies beyond them is shown to be right, one that lies within is not decided."""
+    above, below = curves(several.above(run)), [curves(one) for one in several.below(run)]
+
+    def ask(query: str, at: float, low: float, high: float) -> Verdict:
+        least, most = {"delta": (0.0, 1.0), "log_delta": (-math.inf, 0.0), "epsilon": (0.0, math.inf)}[query]
+        if not low <= high:
+            return _judge(above, query, at, low, high)
+        upper = _asked(above, query, at, least, high)
+        lowers = [_asked(one, query, at, low, most) for one in below]
+        lower = next((found for found in lowers if found.confirmed), lowers[0])
+        if upper.confirmed and lower.confirmed:
+            why = "a curve above and one below lie within the interval"
+            return Verdict("confirmed", why, lower.evidence + upper.evidence)
+        for wrong in (_asked(above, query, at, low, most), *(_asked(one, query, at, least, high) for one in below)):
+            if wrong.refuted:
+                return wrong
+        end = "lower" if upper.confirmed else "upper"
+        return Verdict("not decided", f"the {end} end lies between the curves known to be above and below")
+
+    return ask
 
 
 def _question(bound, eps, delta, log: bool):
