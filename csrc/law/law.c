@@ -39,20 +39,72 @@ static double end_upper(const hs_law *w, double t, int right, double top)
 static double ends_upper(const hs_law *w, double t, double top)
 { return end_upper(w, t, 0, top) + end_upper(w, t, 1, top); }
 
-/* The j-th point's share of M(t) - 1, whose first orders cancel over all points, its modulus and its error
- * [theory: law.second-order, law.table]; big = e^{lp + t l}. */
-static void second_order(const hs_law *w, int64_t j, double t, double big, double *sum, double *size, double *err)
+/* Sums over points: M(t), over e^top, or M(t) - 1, moduli of its terms and their errors, and of e^{lp + t l - top} times
+ * 1, l, l^2. */
+typedef struct {
+    double of, size, err;
+    double s0, s1, s2;
+} point_sums;
+
+/* A point's share of M(t) - 1, whose first orders cancel over all points, its modulus and its error
+ * [theory: law.second-order, law.table]; big = e^{lp + t l}. Exponentials below e^-708 are 0. */
+static inline double second_order(double t, double l, double lp, double dl, double dp, double big, double *size,
+                                  double *err)
 {
-    double l = w->l[j], lp = w->lp[j], x = t * l, dx = 2 * HS_U * fabs(x) + fabs(t) * w->dl[j];
-    double p = exp(lp), back = exp(lp - l);
-    double f = fabs(x) <= 0.1 ? p * hs_h2(x) : big - p * (1 + x);
-    double g = fabs(l) <= 0.1 ? p * hs_h2(-l) : back - p * (1 - l);
-    *sum += f + t * g;
-    *size += fabs(f) + fabs(t * g);
-    *err += (fabs(f) + fabs(t * g)) * (w->dp[j] + 8 * HS_U) + (fabs(big - p) + fmax(big, p) * dx) * dx +
-            fabs(t) * (fabs(back - p) + fmax(back, p) * w->dl[j]) * w->dl[j];
-    if (fabs(x) > 0.1) *err += HS_U * (big * (fabs(lp + x) + 5) + p * (1 + fabs(x)) * 5);
-    if (fabs(l) > 0.1) *err += HS_U * fabs(t) * (back * (fabs(lp - l) + 5) + p * (1 + fabs(l)) * 5);
+    double x = t * l, ax = fabs(x), al = fabs(l), at = fabs(t), dx = 2 * HS_U * ax + at * dl;
+    double p = hs_exp(lp), back = hs_exp(lp - l), xs = ax <= 0.1 ? x : 0, ls = al <= 0.1 ? l : 0;
+    double f = ax <= 0.1 ? p * hs_expm1mx_small(xs) : big - p * (1 + x);
+    double g = al <= 0.1 ? p * hs_expm1mx_small(-ls) : back - p * (1 - l);
+    double off = (fabs(f) + fabs(t * g)) * (dp + 8 * HS_U);
+    off += (fabs(big - p) + (big > p ? big : p) * dx) * dx + at * (fabs(back - p) + (back > p ? back : p) * dl) * dl;
+    off += ax > 0.1 ? HS_U * (big * (fabs(lp + x) + 5) + p * (1 + ax) * 5) : 0;
+    off += al > 0.1 ? HS_U * at * (back * (fabs(lp - l) + 5) + p * (1 + al) * 5) : 0;
+    *size = fabs(f) + fabs(t * g);
+    *err = off + 1e-300 * (1 + ax + at * (1 + al));
+    return f + t * g;
+}
+
+HS_CLONES static point_sums sum_points(const hs_law *w, double t, double top, int direct)
+{
+    HS_ALIGNED double l[TILE], lp[TILE], dl[TILE], dp[TILE];
+    point_sums S = {0, 0, 0, 0, 0, 0};
+    int64_t j;
+    int i, k;
+    for (j = 0; j < w->n; j += TILE) {
+        double of[8] = {0}, size[8] = {0}, err[8] = {0}, s0[8] = {0};
+        double s1[8] = {0}, s2[8] = {0};
+        size_t n = w->n - j < TILE ? (size_t)(w->n - j) : TILE;
+        for (i = (int)n; i < TILE; i++) {
+            l[i] = dl[i] = dp[i] = 0;
+            lp[i] = -1e4;
+        }
+        memcpy(l, w->l + j, n * sizeof *l);
+        memcpy(lp, w->lp + j, n * sizeof *l);
+        memcpy(dl, w->dl + j, n * sizeof *l);
+        memcpy(dp, w->dp + j, n * sizeof *l);
+        for (k = 0; k < TILE; k += 8)
+            for (i = 0; i < 8; i++) {
+                double L = l[k + i], x = t * L, big = hs_exp(lp[k + i] + x - top), one, own;
+                s0[i] += big;
+                s1[i] += big * L;
+                s2[i] += big * L * L;
+                of[i] += second_order(t, L, lp[k + i], dl[k + i], dp[k + i], big, &one, &own);
+                size[i] += one;
+                own = direct ? big * (dp[k + i] + fabs(t) * dl[k + i] +
+                                      HS_U * (2 * fabs(x) + 2 * fabs(lp[k + i]) + fabs(top) + 6))
+                             : own;
+                err[i] += own;
+            }
+        S.s0 += hs_lanes(s0);
+        S.s1 += hs_lanes(s1);
+        S.s2 += hs_lanes(s2);
+        S.of += hs_lanes(of);
+        S.size += hs_lanes(size);
+        S.err += hs_lanes(err);
+    }
+    if (!direct) return S;
+    S.of = S.size = S.s0;
+    return S;
 }
 
 /* The tilted variance summed about the mean; total: the sum of e^{lp + t l - top}. */
@@ -66,48 +118,26 @@ static double centred_variance(const hs_law *w, double t, double top, double tot
 
 static void points_cgf(const hs_law *w, double t, hs_law_value *out)
 {
-    double top = -HUGE_VAL, sum = 0, err = 0;
-    double size = 0, s1 = 0, s2 = 0;
-    double s0 = 0, mean, M;
-    int64_t j, i;
+    double top = -HUGE_VAL, err, M, mean;
+    point_sums S;
+    int64_t j;
     int direct;
     for (j = 0; j < w->n; j++) top = fmax(top, w->lp[j] + t * w->l[j]);
     direct = top > 3;
     if (!direct) top = 0;
-    for (j = 0; j < w->n; j += 64) {
-        double a = 0, e = 0, b0 = 0;
-        double b1 = 0, b2 = 0;
-        for (i = j; i < j + 64 && i < w->n; i++) {
-            double l = w->l[i], lp = w->lp[i], x = t * l, big = exp(lp + x - top);
-            b0 += big;
-            b1 += big * l;
-            b2 += big * l * l;
-            if (direct) {
-                a += big;
-                size += big;
-                e += big * (w->dp[i] + fabs(t) * w->dl[i] + HS_U * (2 * fabs(x) + 2 * fabs(lp) + fabs(top) + 6));
-                continue;
-            }
-            second_order(w, i, t, big, &a, &size, &e);
-        }
-        sum += a;
-        err += e;
-        s0 += b0;
-        s1 += b1;
-        s2 += b2;
-    }
-    err += HS_U * (double)(w->n / 64 + 66) * size;
+    S = sum_points(w, t, top, direct);
+    err = S.err + HS_U * (double)(w->n / 64 + 66) * S.size;
     if (w->tails)
         err += direct ? ends_upper(w, t, top)
                       : ends_upper(w, t, 0) + fabs(t) * (2 * ends_upper(w, -1, 0) + ends_upper(w, 1, 0));
-    M = direct ? sum : 1 + sum;
-    out->K = direct ? top + log(sum) : log1p(sum);
+    M = direct ? S.of : 1 + S.of;
+    out->K = direct ? top + log(S.of) : log1p(S.of);
     out->err =
-        err < 0.5 * M ? err / (M - err) + 3 * HS_U * (direct ? fabs(top) + fabs(log(sum)) : fabs(out->K)) : HUGE_VAL;
-    mean = s1 / s0;
+        err < 0.5 * M ? err / (M - err) + 3 * HS_U * (direct ? fabs(top) + fabs(log(S.of)) : fabs(out->K)) : HUGE_VAL;
+    mean = S.s1 / S.s0;
     out->mean = mean;
-    out->var = fmax(s2 / s0 - mean * mean, 0);
-    if (out->var < 1e-6 * mean * mean) out->var = centred_variance(w, t, top, s0, mean); /* no digits are lost */
+    out->var = fmax(S.s2 / S.s0 - mean * mean, 0);
+    if (out->var < 1e-6 * mean * mean) out->var = centred_variance(w, t, top, S.s0, mean); /* no digits are lost */
 }
 
 /* HS_LAW_DENSITY: a bound of the sum over points beyond both ends at the tilt c, over e^top: in cells, the last without
@@ -247,6 +277,24 @@ int64_t hs_law_scratch(const hs_law *w)
     return w->kind >= HS_LAW_POINTS ? 2 * w->n : 0;
 }
 
+/* e^{lp + c l - log_m} of the points from `first` on, n of them, to out where that is not NULL; their sum. */
+HS_CLONES static double tilted_sum(const hs_law *w, double c, int64_t first, int64_t n, double *out)
+{
+    const double *restrict l = w->l + first, *restrict lp = w->lp + first;
+    double r[TILE], sum[8] = {0}, log_m = w->log_m;
+    int64_t j;
+    int i, k;
+    for (j = 0; j < n; j += TILE, l += TILE, lp += TILE) {
+        int count = (int)(n - j < TILE ? n - j : TILE);
+        for (i = 0; i < TILE; i++) r[i] = 0;
+        for (i = 0; i < count; i++) r[i] = hs_exp(lp[i] + c * l[i] - log_m);
+        for (k = 0; k < TILE; k += 8)
+            for (i = 0; i < 8; i++) sum[i] += r[k + i];
+        if (out) memcpy(out + j, r, (size_t)count * sizeof *r);
+    }
+    return hs_lanes(sum);
+}
+
 /* The points from the first to the last whose tilted mass counts, and the mass of all others; false if there are
  * none. */
 static int kept(const hs_law *w, double c, int64_t *first, int64_t *last, double *out)
@@ -259,8 +307,7 @@ static int kept(const hs_law *w, double c, int64_t *first, int64_t *last, double
             *last = j;
         }
     if (*first < 0) return 0;
-    for (*out = 0, j = 0; j < w->n; j++)
-        if (j < *first || j > *last) *out += exp(w->lp[j] + c * w->l[j] - w->log_m);
+    *out = tilted_sum(w, c, 0, *first, NULL) + tilted_sum(w, c, *last + 1, w->n - *last - 1, NULL) + 1e-300;
     if (w->tails) *out += ends_upper(w, c, w->log_m);
     if (w->kind == HS_LAW_DENSITY) *out += beyond_upper(w, c, w->log_m);
     return 1;
@@ -269,12 +316,8 @@ static int kept(const hs_law *w, double c, int64_t *first, int64_t *last, double
 /* Tilted masses r of the nr points from the first on, of sum 1; returns their mean in the coordinate x. */
 static double tilted_masses(hs_law *w, double c, int64_t first)
 {
-    double total = 0, mean = 0;
+    double total = tilted_sum(w, c, first, w->nr, w->r), mean = 0;
     int64_t j;
-    for (j = 0; j < w->nr; j++) {
-        w->r[j] = exp(w->lp[first + j] + c * w->l[first + j] - w->log_m);
-        total += w->r[j];
-    }
     for (j = 0; j < w->nr; j++) {
         w->r[j] /= total;
         mean += w->r[j] * w->x[first + j];
@@ -529,26 +572,43 @@ static void normal_nodes(const hs_law *w, double dy, int64_t n0, int count, doub
     }
 }
 
-/* Adds k log phi(y) from x + iv = phi - 1, whose error is y c1 + quad. The modulus: [theory: rounding.log-phi]. Where
- * phi, or its power, is lost in its own error, an upper bound b of |phi| stands for it: |phi^k - b^k| <= 2 b^k <=
+/* Where phi, or its power, is lost in its own error, an upper bound b of |phi| stands for it: |phi^k - b^k| <= 2 b^k <=
  * (e^1.1 - 1) b^k [theory: line.inner]. */
-static void add_log_phi(const hs_law *w, double y, double x, double v, double quad, double *re, double *im,
-                        double *round, double *node)
+static void add_lost(const hs_law *w, double y, double x, double v, double quad, double *re, double *round)
 {
-    double X = 2 * x + x * x + v * v, mod = hypot(1 + x, v), k = w->k;
-    double lr = X > -0.75 && X < 1 ? 0.5 * log1p(X) : log(mod), li = atan2(v, 1 + x);
-    double dz = y * w->c1 / mod, qz = quad / mod, size = fmin(hypot(x, v), 3);
-    if (!(dz + qz < 0.25 && k * (dz + qz) < 30)) {
-        double b = hs_up(mod + y * w->c1 + quad);
-        if (w->kind == HS_LAW_DENSITY) b = fmin(b, hs_law_far_upper(w, y));
-        *re += k * log(b < 1 ? b : 1);
-        *round += b < 1e300 ? 1.1 : HUGE_VAL;
-        return;
+    double b = hs_up(hypot(1 + x, v) + y * w->c1 + quad);
+    if (w->kind == HS_LAW_DENSITY) b = fmin(b, hs_law_far_upper(w, y));
+    *re += w->k * log(b < 1 ? b : 1);
+    *round += b < 1e300 ? 1.1 : HUGE_VAL;
+}
+
+/* Adds k log phi from x + iv = phi - 1, whose error is y c1 + quad. The modulus is within 8u min(|phi - 1|, 3)
+ * [theory: rounding.log-phi]; the angle, of 1 + x that is rounded once, within 5u of itself and 4u more above 0.39; the
+ * products with k and the sums have 3u of either. Squares below 1e-280 have lost their digits. */
+HS_CLONES static void add_log_phi(const hs_law *w, double dy, int64_t n0, int count, const double *restrict zr,
+                                  const double *restrict zi, double quad, double *restrict re, double *restrict im,
+                                  double *restrict round, double *restrict node)
+{
+    const double k = w->k, c1 = w->c1, first = (double)n0;
+    double known[HS_LAW_BLOCK];
+    int n;
+    HS_SEPARATE
+    for (n = 0; n < count; n++) {
+        double x = zr[n], v = zi[n], one = 1 + x, square = one * one + v * v, mod = sqrt(square);
+        double lr = hs_log_modulus(2 * x + x * x + v * v, square), li = hs_atan2(v, one);
+        double size = sqrt(x * x + v * v), dz = (first + n) * dy * c1 / mod, qz = quad / mod;
+        double off = li > 0.39 || li < -0.39 ? 4 : 0, good = dz + qz < 0.25 && k * (dz + qz) < 30 ? 1 : 0;
+        size = size < 3 ? size : 3;
+        off = dz / (1 - dz) + HS_U * (8 * size + off + 4 * fabs(lr) + 8 * fabs(li));
+        good = square > 1e-280 ? good : 0;
+        re[n] += good != 0 ? k * lr : 0;
+        im[n] += good != 0 ? k * li : 0;
+        round[n] += good != 0 ? k * off : 0;
+        node[n] += good != 0 ? k * qz / (1 - qz) : 0;
+        known[n] = good;
     }
-    *re += k * lr;
-    *im += k * li;
-    *round += k * (dz / (1 - dz) + 12 * HS_U * size) + 4 * HS_U * k * (fabs(lr) + fabs(li));
-    *node += k * qz / (1 - qz);
+    for (n = 0; n < count; n++)
+        if (known[n] == 0) add_lost(w, (double)(n0 + n) * dy, zr[n], zi[n], quad, re + n, round + n);
 }
 
 /* Add k log phi at count <= HS_LAW_BLOCK nodes from n0 to re, im, and bounds of its rounding and quadrature errors to
@@ -557,7 +617,6 @@ void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re,
                   double *node)
 {
     double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], quad;
-    int n;
     if (w->kind == HS_LAW_NORMAL) {
         normal_nodes(w, dy, n0, count, re, im, round);
         return;
@@ -581,8 +640,7 @@ void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re,
         quad = missing_upper(w, (double)n0 * dy, (double)(n0 + count - 1) * dy);
     }
     phi(w, dy, n0, count, zr, zi);
-    for (n = 0; n < count; n++)
-        add_log_phi(w, (double)(n0 + n) * dy, zr[n], zi[n], quad, re + n, im + n, round + n, node + n);
+    add_log_phi(w, dy, n0, count, zr, zi, quad, re, im, round, node);
 }
 
 /* A lower bound of a(y)^2 = 2 (1 - |phi(y)|) [theory: line.metric]. */

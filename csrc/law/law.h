@@ -35,6 +35,8 @@ typedef struct {
     double a, b, w0;
     double w1, flat;     /* Laplace: constants of phi; HS_LAW_MIXTURE: flat is the largest error of a loss */
     double *ri, *xi;     /* HS_LAW_SUBNORMAL: the imaginary parts of r and xr, NULL on the real line */
+    double log_mt[2];    /* HS_LAW_SUBNORMAL: K at the tilts of the aliases, */
+    double err_t[2];     /* with its errors */
     double reach, level; /* the largest |xr|; the error of |phi| beyond the nodes */
     hs_grid grid;
     double *ends, y_ends, y_out[2], lost[2];
@@ -70,7 +72,6 @@ double hs_law_spaced_upper(const hs_law *w, double x);
 
 /* subnormal.c */
 void hs_subnormal_estimate(const hs_law *w, double t, hs_law_value *out);
-void hs_subnormal_value(hs_law *w, double t, hs_law_value *out);
 int hs_subnormal_tilt(hs_law *w, const double *tilts, double y_max, double T0, double *scratch);
 double hs_subnormal_missing(const hs_law *w, double y);
 double hs_subnormal_far_upper(const hs_law *w, double y);

@@ -24,7 +24,7 @@ void hs_subnormal_estimate(const hs_law *w, double t, hs_law_value *out)
 }
 
 /* K at real tilt t on the grid that was built, certified. */
-void hs_subnormal_value(hs_law *w, double t, hs_law_value *out)
+static void value_at(hs_law *w, double t, hs_law_value *out)
 {
     double a = tilt(w, t), c1;
     double c2, miss;
@@ -45,8 +45,11 @@ static int knows(hs_law *w, const double *tilts, hs_law_value *g)
 {
     int i;
     for (i = 2; i >= 0; i--) {
-        hs_subnormal_value(w, tilts[i], g);
+        value_at(w, tilts[i], g);
         if (!(g->err < (i ? 1 / w->k : 0.1))) return 0;
+        if (i == 0) break;
+        w->log_mt[i - 1] = g->K;
+        w->err_t[i - 1] = g->err;
     }
     return 1;
 }

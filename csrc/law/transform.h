@@ -143,7 +143,11 @@ static inline void hs_cgf_add(hs_cgf *sum, double k, hs_cgf one)
 static inline double hs_log_kap(double a, double b) { return a < 0 ? a * log(cos(0.5 * b)) : 0; }
 
 /* At least e^x - 1, for x >= 0: x^3 and the rounding are below x^2/2 where the short form is used. */
-static inline double hs_grown_upper(double x) { return x < 1e-3 ? x * (1 + x) : expm1(x) * (1 + 1e-12); }
+static inline double hs_grown_upper(double x)
+{
+    double far = x < 1e-3 ? 0 : 1, grown = hs_expm1(x) * (1 + 1e-12);
+    return far != 0 ? grown : x * (1 + x);
+}
 
 /* About the variance of the loss of a subsampled step. */
 static inline double hs_rough_variance(double m, double q) { return q * (q == 1 ? m * m : q * expm1(fmin(m * m, 50))); }

@@ -29,6 +29,7 @@
 #include "tuning.h"
 
 #define SLACK 1e-9 /* relative, of a bound that only widens: its exponents are known to 1e-12 of their size */
+#define TILE 64    /* nodes that are summed together */
 
 /* eps against the lattice: the loss below it is `rest` below, the one above `x` above; a = c step, s = step. */
 typedef struct {
@@ -133,11 +134,10 @@ static double kernel_log(const hs_mixed *A, double y)
            log(hypot(-expm1(-a - A->step), 2 * sin(y / 2) * exp(-(a + A->step) / 2)));
 }
 
-/* Nodes n0 to n0 + count - 1; top: log of the largest modulus of the integrand among them, relative to that at 0. */
-static int visit_block(hs_mixed *A, int64_t n0, int count, double *top)
+/* Nodes n0 to n0 + count - 1. */
+static int visit_block(hs_mixed *A, int64_t n0, int count)
 {
     hs_law *laws = (hs_law *)A->laws;
-    double start = kernel_log(A, 0);
     int i, n;
     for (n = 0; n < count; n++) A->re[n0 + n] = A->im[n0 + n] = A->round[n0 + n] = A->node[n0 + n] = 0;
     for (i = 0; i < A->b; i++) {
@@ -145,9 +145,17 @@ static int visit_block(hs_mixed *A, int64_t n0, int count, double *top)
         hs_law_nodes(&laws[i], A->dy, n0, count, A->re + n0, A->im + n0, A->round + n0, A->node + n0);
     }
     A->last = n0 + count - 1;
-    for (*top = -HUGE_VAL, n = 0; n < count; n++)
-        *top = fmax(*top, A->re[n0 + n] + kernel_log(A, (double)(n0 + n) * A->dy) - start);
     return HS_OK;
+}
+
+/* log of the largest modulus of the integrand from node n0 to the last, relative to that at 0, at most: the kernel
+ * falls. */
+static double top_of(const hs_mixed *A, int64_t n0)
+{
+    double most = -HUGE_VAL;
+    int64_t n;
+    for (n = n0; n <= A->last; n++) most = fmax(most, A->re[n]);
+    return most + kernel_log(A, (double)n0 * A->dy) - kernel_log(A, 0);
 }
 
 /* The last node that a first visit reaches where quadrature grids have a largest frequency: a normal integrand has
@@ -168,14 +176,13 @@ static int block_of(const hs_mixed *A)
 static int visit_bands(hs_mixed *A, const hs_bands *bands, int64_t n0, double to)
 {
     int64_t end = (int64_t)(to / A->dy), n;
-    double top;
     int st, count;
     for (; n0 <= end; n0 += count) {
         count = (int)(end - n0 < HS_LAW_BLOCK ? end - n0 + 1 : HS_LAW_BLOCK);
         for (n = n0; n < n0 + count; n++)
             if (hs_bands_off(bands, (double)n * A->dy) < bands->X) break;
         if (n < n0 + count) {
-            if ((st = visit_block(A, n0, count, &top))) return st;
+            if ((st = visit_block(A, n0, count))) return st;
             continue;
         }
         for (n = n0; n < n0 + count; n++) {
@@ -187,6 +194,41 @@ static int visit_bands(hs_mixed *A, const hs_bands *bands, int64_t n0, double to
     return HS_OK;
 }
 
+/* cos and sin of phases; beyond the range of hs_cis those of the library. */
+HS_CLONES static void turns_of_line(const double *restrict phase, double *restrict co, double *restrict si)
+{
+    double most = 0;
+    int i;
+    for (i = 0; i < TILE; i++) {
+        double size = fabs(phase[i]);
+        most = size > most ? size : most;
+        hs_cis(phase[i], &co[i], &si[i]);
+    }
+    for (i = 0; i < TILE && !(most <= 8e5); i++) {
+        co[i] = cos(phase[i]);
+        si[i] = sin(phase[i]);
+    }
+}
+
+/* About the share that nodes from n0 on have in the density of the loss at eps with a normal step of variance 2E. */
+HS_CLONES static double density_of(const hs_mixed *A, int64_t n0, int count, double E)
+{
+    HS_ALIGNED double phase[TILE], size[TILE], co[TILE], si[TILE];
+    double sum[8] = {0};
+    int n, i;
+    for (n = 0; n < TILE; n++) phase[n] = size[n] = 0;
+    for (n = 0; n < count; n++) {
+        double y = (double)(n0 + n) * A->dy;
+        phase[n] = A->im[n0 + n] - A->eps * y;
+        size[n] = 2 * hs_exp(A->re[n0 + n] - E * y * y);
+    }
+    if (n0 == 0) size[0] *= 0.5;
+    turns_of_line(phase, co, si);
+    for (n = 0; n < TILE; n += 8)
+        for (i = 0; i < 8; i++) sum[i] += size[n + i] * co[n + i];
+    return hs_lanes(sum);
+}
+
 /* A normal step of variance s beside the run, where that is narrower than what nodes left out may weigh
  * [theory: line.smoothed]: the sum is then that of the two, whose excess over the run's own delta is between 0 and
  * s e^{s/8} times its density at eps. R: a frequency below which no node left out counts. */
@@ -196,9 +238,9 @@ static void smooth(hs_mixed *A, double R)
     double density = 0, E = 16, s;
     int64_t n;
     int i;
-    for (n = 0; n <= A->last; n++) {
-        double y = (double)n * A->dy;
-        density += (n ? 2 : 1) * exp(A->re[n] - E * (y / R) * (y / R)) * cos(A->im[n] - A->eps * y);
+    for (n = 0; n <= A->last; n += TILE) {
+        int count = (int)(A->last + 1 - n < TILE ? A->last + 1 - n : TILE);
+        density += density_of(A, n, count, E / (R * R));
     }
     density = fabs(density) * A->dy / (2 * HS_PI) + 1e-300;
     for (i = 0; i < 3; i++) E = fmin(fmax(log(100 * A->tail * R * R / (2 * E * density)) / HS_SMOOTH_PART, 3), 60);
@@ -250,7 +292,8 @@ static int visit_until(hs_mixed *A, double want, int64_t stop, int64_t end, int6
     int st, block = block_of(A);
     while (*n0 <= end) {
         int count = (int)(end - *n0 < block ? end - *n0 + 1 : block);
-        if ((st = visit_block(A, *n0, count, top))) return st;
+        if ((st = visit_block(A, *n0, count))) return st;
+        *top = top_of(A, *n0);
         if (block < HS_LAW_BLOCK && *n0 > 0 && A->round[*n0] >= 1 && A->re[*n0] >= A->re[*n0 - block])
             return HS_TOO_MANY_NODES; /* lost in that error, which only grows: a finer rule is needed */
         *n0 += count;
@@ -351,26 +394,65 @@ typedef struct {
     double round, inner, density, blur;
 } line_sums;
 
+/* The same in lanes; low: what the additions of `value` lose. */
+typedef struct {
+    double value[8], low[8], slope[8], size[8];
+    double round[8], inner[8], density[8], blur[8];
+} line_lanes;
+
+/* Adds the nodes from n0 to n0 + TILE - 1, those beyond the last as 0 [theory: rounding.line]. */
+HS_CLONES static void add_tile(const hs_mixed *A, double eps, int64_t n0, line_lanes *S)
+{
+    const double c = A->c, sums = (double)(A->last + 32) * HS_U;
+    const int count = A->last + 1 - n0 < TILE ? (int)(A->last + 1 - n0) : TILE;
+    HS_ALIGNED double y[TILE], mag[TILE], phase[TILE], turn[TILE];
+    HS_ALIGNED double node[TILE], co[TILE], si[TILE];
+    line_lanes T = *S;
+    int n, i;
+    for (n = 0; n < TILE; n++) y[n] = mag[n] = phase[n] = turn[n] = node[n] = 0;
+    for (n = 0; n < count; n++) {
+        y[n] = (double)(n0 + n) * A->dy;
+        mag[n] = A->re[n0 + n] * 2;
+        phase[n] = A->im[n0 + n] - eps * y[n];
+        turn[n] = A->round[n0 + n] + 2 * HS_U * (fabs(A->im[n0 + n]) + fabs(eps) * y[n]);
+        node[n] = A->node[n0 + n];
+    }
+    if (n0 == 0) mag[0] *= 0.5;
+    turns_of_line(phase, co, si);
+    for (n = 0; n < TILE; n += 8)
+        for (i = 0; i < 8; i++) {
+            double Y = y[n + i], m = mag[n + i], dr = c * (1 + c) - Y * Y, di = Y * (1 + 2 * c);
+            double den = dr * dr + di * di, a = m / sqrt(den), grown = hs_grown_upper(node[n + i]);
+            double blurred = hs_grown_upper(turn[n + i]) * (1 + grown);
+            hs_add_kept(m * (co[n + i] * dr + si[n + i] * di) / den, &T.value[i], &T.low[i]);
+            T.slope[i] += m * (co[n + i] * (1 + c) + si[n + i] * Y) / ((1 + c) * (1 + c) + Y * Y);
+            T.size[i] += a;
+            T.round[i] += a * (blurred + 28 * HS_U);
+            T.inner[i] += a * grown;
+            T.density[i] += m * co[n + i];
+            T.blur[i] += m * (blurred + grown + sums);
+        }
+    *S = T;
+}
+
 static line_sums sum_line(const hs_mixed *A, double eps)
 {
-    line_sums S = {0, 0, 0, 0, 0, 0, 0};
-    double c = A->c, low = 0, sums = (double)(A->last + 32) * HS_U;
+    line_lanes L = {{0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}};
+    line_sums S;
+    double low;
     int64_t n;
-    for (n = 0; n <= A->last; n++) {
-        double y = (double)n * A->dy, ph = A->im[n] - eps * y, mag = A->re[n] * (n ? 2 : 1);
-        double co = cos(ph), si = sin(ph);
-        double dr = c * (1 + c) - y * y, di = y * (1 + 2 * c), den = dr * dr + di * di, a = mag / sqrt(den);
-        double r = A->round[n] + 2 * HS_U * (fabs(A->im[n]) + fabs(eps) * y), node = hs_grown_upper(A->node[n]);
-        double blurred = hs_grown_upper(r) * (1 + node);
-        hs_add_kept(mag * (co * dr + si * di) / den, &S.value, &low);
-        S.slope += mag * (co * (1 + c) + si * y) / ((1 + c) * (1 + c) + y * y);
-        S.size += a;
-        S.round += a * (blurred + 24 * HS_U);
-        S.inner += a * node;
-        S.density += mag * co;
-        S.blur += mag * (blurred + node + sums);
-    }
+    int i;
+    for (n = 0; n <= A->last; n += TILE) add_tile(A, eps, n, &L);
+    S.value = L.value[0];
+    low = hs_lanes(L.low);
+    for (i = 1; i < 8; i++) hs_add_kept(L.value[i], &S.value, &low);
     S.value += low;
+    S.slope = hs_lanes(L.slope);
+    S.size = hs_lanes(L.size);
+    S.round = hs_lanes(L.round);
+    S.inner = hs_lanes(L.inner);
+    S.density = hs_lanes(L.density);
+    S.blur = hs_lanes(L.blur);
     return S;
 }
 
@@ -577,16 +659,26 @@ static int read_table(hs_mixed *A, hs_law *laws, double *work, int64_t n_work)
     return HS_OK;
 }
 
+/* |f| at the nodes of a line whose atoms do not matter. */
+HS_CLONES static void exponentials_of(double *restrict re, double *restrict round, int64_t count)
+{
+    int64_t n;
+    for (n = 0; n < count; n++) {
+        round[n] += 3 * HS_U * (1 + fabs(re[n]));
+        re[n] = hs_exp(re[n]);
+    }
+}
+
 /* re becomes |f|, im its argument. */
 static void moduli(hs_mixed *A)
 {
     const hs_law *laws = (const hs_law *)A->laws;
     int64_t n;
-    for (n = 0; n <= A->last; n++) {
+    if (!A->near_atoms) exponentials_of(A->re, A->round, A->last + 1);
+    for (n = 0; n <= A->last && A->near_atoms; n++) {
         A->round[n] += 3 * HS_U * (1 + fabs(A->re[n]));
-        if (A->near_atoms && hs_stopped(A->poll, 20 * sqrt(laws[0].k))) return;
-        if (A->near_atoms) hs_laplace_rest(&laws[0], (double)n * A->dy, A->node[n], &A->re[n], &A->im[n], &A->round[n]);
-        else A->re[n] = exp(A->re[n]);
+        if (hs_stopped(A->poll, 20 * sqrt(laws[0].k))) return;
+        hs_laplace_rest(&laws[0], (double)n * A->dy, A->node[n], &A->re[n], &A->im[n], &A->round[n]);
     }
 }
 
@@ -659,8 +751,13 @@ static int tilt_laws(hs_mixed *A, int nodes, double *work)
         for (A->K[j] = A->err[j] = 0, i = 0; i < A->b; i++) {
             hs_law_value g;
             double k = laws[i].k;
-            if (laws[i].kind == HS_LAW_SUBNORMAL) hs_subnormal_value(&laws[i], tilts[j], &g);
-            else hs_law_cgf(&laws[i], tilts[j], &g);
+            if (j == 0 && laws[i].kind != HS_LAW_ALLOCATION) {
+                g.K = laws[i].log_m;
+                g.err = laws[i].err;
+            } else if (laws[i].kind == HS_LAW_SUBNORMAL) {
+                g.K = laws[i].log_mt[j - 1];
+                g.err = laws[i].err_t[j - 1];
+            } else hs_law_cgf(&laws[i], tilts[j], &g);
             A->K[j] += k * g.K;
             A->err[j] += k * g.err + HS_U * (3 * fabs(k * g.K) + fabs(A->K[j])); /* of one addition */
         }

@@ -78,7 +78,8 @@ def discrete_gaussian(sigma: float, sensitivity: int, copies: int = 1) -> Lattic
     last = math.ceil((16 + 48 / math.sqrt(copies)) * sigma) + d + 2
     x = np.arange(last, -last - 1, -1)
     square = -0.5 * (x / sigma) ** 2
-    log_mass = square - math.log(math.fsum(np.exp(square)))
+    seen = square[square > -60]  # what is left out is below 1e-25 of the sum
+    log_mass = square - math.log(math.fsum(np.exp(seen).tolist()))
     error = _rounding(log_mass) + 4 * U * np.abs(square)
     return LatticeLaw(Fraction(d, 2) / Fraction(sigma) ** 2, 0.0, d - 2 * x, log_mass, error, True)
 
