@@ -39,7 +39,7 @@ static double end_upper(const hs_law *w, double t, int right, double top)
 static double ends_upper(const hs_law *w, double t, double top)
 { return end_upper(w, t, 0, top) + end_upper(w, t, 1, top); }
 
-/* Sums over points: M(t), over e^top, or M(t) - 1, moduli of its terms and their errors, and of e^{lp + t l - top} times
+/* Sums over points: M(t), over e^top, or M(t) - 1, moduli of its terms, their errors, and of e^{lp + t l - top} times
  * 1, l, l^2. */
 typedef struct {
     double of, size, err;
@@ -582,14 +582,21 @@ static void add_lost(const hs_law *w, double y, double x, double v, double quad,
     *round += b < 1e300 ? 1.1 : HUGE_VAL;
 }
 
+/* Rows of logs at nodes: real and imaginary parts, bounds of what rounding and quadrature put into both. */
+typedef struct {
+    double *re, *im, *round, *node;
+} log_rows;
+
 /* Adds k log phi from x + iv = phi - 1, whose error is y c1 + quad. The modulus is within 8u min(|phi - 1|, 3)
  * [theory: rounding.log-phi]; the angle, of 1 + x that is rounded once, within 5u of itself and 4u more above 0.39; the
  * products with k and the sums have 3u of either. Squares below 1e-280 have lost their digits. */
-HS_CLONES static void add_log_phi(const hs_law *w, double dy, int64_t n0, int count, const double *restrict zr,
-                                  const double *restrict zi, double quad, double *restrict re, double *restrict im,
-                                  double *restrict round, double *restrict node)
+HS_CLONES static void add_log_phi(const hs_law *w, double dy, int64_t n0, int count, double (*z)[HS_LAW_BLOCK],
+                                  double quad, const log_rows *row)
 {
     const double k = w->k, c1 = w->c1, first = (double)n0;
+    const double *restrict zr = z[0], *restrict zi = z[1];
+    double *restrict re = row->re, *restrict im = row->im;
+    double *restrict round = row->round, *restrict node = row->node;
     double known[HS_LAW_BLOCK];
     int n;
     HS_SEPARATE
@@ -616,7 +623,8 @@ HS_CLONES static void add_log_phi(const hs_law *w, double dy, int64_t n0, int co
 void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re, double *im, double *round,
                   double *node)
 {
-    double zr[HS_LAW_BLOCK], zi[HS_LAW_BLOCK], quad;
+    const log_rows row = {re, im, round, node};
+    double z[2][HS_LAW_BLOCK], quad;
     if (w->kind == HS_LAW_NORMAL) {
         normal_nodes(w, dy, n0, count, re, im, round);
         return;
@@ -639,8 +647,8 @@ void hs_law_nodes(const hs_law *w, double dy, int64_t n0, int count, double *re,
         }
         quad = missing_upper(w, (double)n0 * dy, (double)(n0 + count - 1) * dy);
     }
-    phi(w, dy, n0, count, zr, zi);
-    add_log_phi(w, dy, n0, count, zr, zi, quad, re, im, round, node);
+    phi(w, dy, n0, count, z[0], z[1]);
+    add_log_phi(w, dy, n0, count, z, quad, &row);
 }
 
 /* A lower bound of a(y)^2 = 2 (1 - |phi(y)|) [theory: line.metric]. */
