@@ -51,7 +51,8 @@ typedef struct {
 static inline double second_order(double t, double l, double lp, double dl, double dp, double big, double *size,
                                   double *err)
 {
-    double x = t * l, ax = fabs(x), al = fabs(l), at = fabs(t), dx = 2 * HS_U * ax + at * dl;
+    double x = t * l, ax = fabs(x), al = fabs(l);
+    double at = fabs(t), dx = 2 * HS_U * ax + at * dl;
     double p = hs_exp(lp), back = hs_exp(lp - l), xs = ax <= 0.1 ? x : 0, ls = al <= 0.1 ? l : 0;
     double f = ax <= 0.1 ? p * hs_expm1mx_small(xs) : big - p * (1 + x);
     double g = al <= 0.1 ? p * hs_expm1mx_small(-ls) : back - p * (1 - l);
