@@ -85,7 +85,8 @@ HS_CLONES static point_sums sum_points(const hs_law *w, double t, double top, in
         memcpy(dp, w->dp + j, n * sizeof *l);
         for (k = 0; k < TILE; k += 8)
             for (i = 0; i < 8; i++) {
-                double L = l[k + i], x = t * L, big = hs_exp(lp[k + i] + x - top), one, own;
+                double L = l[k + i], x = t * L, big = hs_exp(lp[k + i] + x - top);
+                double one, own;
                 s0[i] += big;
                 s1[i] += big * L;
                 s2[i] += big * L * L;
@@ -602,7 +603,8 @@ HS_CLONES static void add_log_phi(const hs_law *w, double dy, int64_t n0, int co
     int n;
     HS_SEPARATE
     for (n = 0; n < count; n++) {
-        double x = zr[n], v = zi[n], one = 1 + x, square = one * one + v * v, mod = sqrt(square);
+        double x = zr[n], v = zi[n], one = 1 + x, square = one * one + v * v;
+        double mod = sqrt(square);
         double lr = hs_log_modulus(2 * x + x * x + v * v, square), li = hs_atan2(v, one);
         double size = sqrt(x * x + v * v), dz = (first + n) * dy * c1 / mod, qz = quad / mod;
         double off = li > 0.39 || li < -0.39 ? 4 : 0, good = dz + qz < 0.25 && k * (dz + qz) < 30 ? 1 : 0;
