@@ -400,37 +400,52 @@ typedef struct {
     double round[8], inner[8], density[8], blur[8];
 } line_lanes;
 
-/* Adds the nodes from n0 to n0 + TILE - 1, those beyond the last as 0 [theory: rounding.line]. */
-HS_CLONES static void add_tile(const hs_mixed *A, double eps, int64_t n0, line_lanes *S)
+/* Nodes that are summed together: frequencies, moduli counted twice but the first, bounds of the errors of phases and
+ * of quadrature, and cos and sin of the phases. */
+typedef struct {
+    double y[TILE], mag[TILE], turn[TILE];
+    double node[TILE], co[TILE], si[TILE];
+} line_tile;
+
+/* The nodes from n0 on, those beyond the last of modulus 0. */
+HS_CLONES static void load_tile(const hs_mixed *A, double eps, int64_t n0, line_tile *restrict t)
 {
-    const double c = A->c, sums = (double)(A->last + 32) * HS_U;
+    const double *restrict re = A->re + n0, *restrict im = A->im + n0;
+    const double *restrict round = A->round + n0, *restrict node = A->node + n0;
     const int count = A->last + 1 - n0 < TILE ? (int)(A->last + 1 - n0) : TILE;
-    HS_ALIGNED double y[TILE], mag[TILE], phase[TILE], turn[TILE];
-    HS_ALIGNED double node[TILE], co[TILE], si[TILE];
+    HS_ALIGNED double phase[TILE];
+    int n;
+    memset(t, 0, sizeof *t);
+    memset(phase, 0, sizeof phase);
+    for (n = 0; n < count; n++) {
+        double y = (double)(n0 + n) * A->dy;
+        t->y[n] = y;
+        t->mag[n] = re[n] * 2;
+        phase[n] = im[n] - eps * y;
+        t->turn[n] = round[n] + 2 * HS_U * (fabs(im[n]) + fabs(eps) * y);
+        t->node[n] = node[n];
+    }
+    if (n0 == 0) t->mag[0] *= 0.5;
+    turns_of_line(phase, t->co, t->si);
+}
+
+/* Adds the nodes of a tile; sums: the relative error of a plain sum [theory: rounding.line]. */
+HS_CLONES static void add_tile(const line_tile *restrict t, double c, double sums, line_lanes *S)
+{
     line_lanes T = *S;
     int n, i;
-    for (n = 0; n < TILE; n++) y[n] = mag[n] = phase[n] = turn[n] = node[n] = 0;
-    for (n = 0; n < count; n++) {
-        y[n] = (double)(n0 + n) * A->dy;
-        mag[n] = A->re[n0 + n] * 2;
-        phase[n] = A->im[n0 + n] - eps * y[n];
-        turn[n] = A->round[n0 + n] + 2 * HS_U * (fabs(A->im[n0 + n]) + fabs(eps) * y[n]);
-        node[n] = A->node[n0 + n];
-    }
-    if (n0 == 0) mag[0] *= 0.5;
-    turns_of_line(phase, co, si);
     for (n = 0; n < TILE; n += 8)
         for (i = 0; i < 8; i++) {
-            double Y = y[n + i], m = mag[n + i], dr = c * (1 + c) - Y * Y, di = Y * (1 + 2 * c);
-            double den = dr * dr + di * di, a = m / sqrt(den), grown = hs_grown_upper(node[n + i]);
-            double blurred = hs_grown_upper(turn[n + i]) * (1 + grown);
-            hs_add_kept(m * (co[n + i] * dr + si[n + i] * di) / den, &T.value[i], &T.low[i]);
-            T.slope[i] += m * (co[n + i] * (1 + c) + si[n + i] * Y) / ((1 + c) * (1 + c) + Y * Y);
+            double y = t->y[n + i], m = t->mag[n + i], dr = c * (1 + c) - y * y, di = y * (1 + 2 * c);
+            double co = t->co[n + i], si = t->si[n + i], den = dr * dr + di * di, a = m / sqrt(den);
+            double node = hs_grown_upper(t->node[n + i]), blurred = hs_grown_upper(t->turn[n + i]) * (1 + node);
+            hs_add_kept(m * (co * dr + si * di) / den, &T.value[i], &T.low[i]);
+            T.slope[i] += m * (co * (1 + c) + si * y) / ((1 + c) * (1 + c) + y * y);
             T.size[i] += a;
             T.round[i] += a * (blurred + 28 * HS_U);
-            T.inner[i] += a * grown;
-            T.density[i] += m * co[n + i];
-            T.blur[i] += m * (blurred + grown + sums);
+            T.inner[i] += a * node;
+            T.density[i] += m * co;
+            T.blur[i] += m * (blurred + node + sums);
         }
     *S = T;
 }
@@ -438,11 +453,15 @@ HS_CLONES static void add_tile(const hs_mixed *A, double eps, int64_t n0, line_l
 static line_sums sum_line(const hs_mixed *A, double eps)
 {
     line_lanes L = {{0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}};
+    line_tile tile;
     line_sums S;
     double low;
     int64_t n;
     int i;
-    for (n = 0; n <= A->last; n += TILE) add_tile(A, eps, n, &L);
+    for (n = 0; n <= A->last; n += TILE) {
+        load_tile(A, eps, n, &tile);
+        add_tile(&tile, A->c, (double)(A->last + 32) * HS_U, &L);
+    }
     S.value = L.value[0];
     low = hs_lanes(L.low);
     for (i = 1; i < 8; i++) hs_add_kept(L.value[i], &S.value, &low);
