@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
+from hockeystick import _core
 from hockeystick.routes.general import describe
 from hockeystick.what.law import opposite_mixtures_loss
 from hockeystick.what.pair import losses, step_loss
@@ -126,6 +127,35 @@ def test_many_records_and_many_steps():
     assert line.lower <= pld.upper and pld.lower <= line.upper and line.width < 1e-9 * line.upper
     one = hs.epsilon(STEP * 30, 1e-9)
     assert hs.epsilon(run, 1e-6).upper < 3 * one.lower
+
+
+@pytest.mark.parametrize(
+    "sigma, q, size, k, delta, width",
+    [
+        (2.0, 0.01, 4, 20, 1e-6, 1e-9),  # few of a group in a sample: the tilt is far below that of a normal loss
+        (2.0, 0.01, 4, 10, 1e-6, 1e-8),
+        (2.676, 0.01504, 49, 976, 1e-10, 1e-9),  # sums of more than four deviations of the noise
+        (5.07, 0.3791, 34, 228, 1e-9, 1e-9),
+    ],
+)
+def test_few_in_a_sample_and_large_sums_stay_on_the_line(sigma, q, size, k, delta, width):
+    """By a grid these were 6e-4 wide; what it says at a tolerance meets the line."""
+    run = hs.group(hs.poisson_subsampled(hs.gaussian(sigma), q), size) * k
+    line, pld = hs.epsilon(run, delta), hs.epsilon(run, delta, route="pld", rtol=1e-5)
+    assert line.route == "contour" and line.width <= width * line.upper
+    assert line.lower <= pld.upper and pld.lower <= line.upper and pld.width <= 1e-5 * pld.upper
+
+
+def test_exponentials_beyond_doubles_are_no_missing_nodes():  # [theory: law.mixture-turn]
+    """What lies beyond the points at the largest power: the terms there peak at reach times the shift, where e^{sx}
+    overflows; a sum in logarithms. Where the points overflow, nothing is bounded."""
+    shift, weight, reach, first, h = np.array([0.0, 3.0]), np.array([0.9, 0.1]), 50.0, -10.0, 0.125
+    rows = _core.mixture_points(np.array([[2, first, h, 500, 3000, reach, 30.0]]), shift, weight, 0)
+    x = first + h * np.arange(500, 3500)
+    terms = reach * np.logaddexp(math.log(0.9), math.log(0.1) + 3 * (x - 1.5)) - 0.5 * x * x
+    assert rows[3, -2] >= np.logaddexp.reduce(terms) + math.log(h / math.sqrt(2 * math.pi)) > 9e3
+    rows = _core.mixture_points(np.array([[2, first, h, 6000, 10, reach, 30.0]]), shift, weight, 0)
+    assert (rows[2:4, -2:] == math.inf).all()
 
 
 def test_cyclic():

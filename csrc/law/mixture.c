@@ -8,7 +8,7 @@
  *   at walk_to. Quadrature, ends, decay beyond a frequency, variance: [theory: law.mixture]; what frequencies cost in
  *   the strip, and nodes that are left out on the right: [theory: law.mixture-turn].
  *
- * What it does not do: shifts of both signs; s above 4, where no strip is wide enough to be of use.
+ * What it does not do: shifts of both signs; s above about 10, where no strip is wide enough to be of use.
  */
 #include "law/law.h"
 
@@ -71,6 +71,10 @@ static void beyond_points(const hs_mixture *g, mixture_walk *W, double *l, doubl
     int i;
     for (j = g->nodes; j < g->nodes + g->beyond; j++) {
         walk_to(g, j, W);
+        if (!(W->l + W->dl < 600) && W->x >= W->top) { /* exponentials may overflow: R is at most the largest term's */
+            W->l = W->top * (W->x - 0.5 * W->top) * (1 + 8 * HS_U);
+            W->dl = 1e-9;
+        }
         fall = (before - (g->reach + 2) * W->top) * g->h;
         for (i = 0; i < 2; i++) {
             double at = log(g->h) - HS_LOG_SQRT_2PI - 0.5 * before * before + i * g->reach * (W->l + W->dl);
@@ -85,7 +89,8 @@ static void beyond_points(const hs_mixture *g, mixture_walk *W, double *l, doubl
         }
         before = W->x;
     }
-    if (!(g->first + (double)(g->nodes - 1) * g->h >= 0 && fall > 0)) held[0] = turned[0] = HUGE_VAL;
+    if (!(g->first + (double)(g->nodes - 1) * g->h >= 0 && fall > 0 && last < 600 && W->l < 1e300))
+        held[0] = held[1] = turned[0] = turned[1] = HUGE_VAL;
     l[0] = g->reach;
     lp[0] = held[0];
     dl[0] = held[1];

@@ -35,7 +35,7 @@ DEPTHS = (44.0, 55.0, 70.0, 90.0, 120.0, 165.0, 230.0, 320.0, 450.0, 520.0, 610.
 TABLES_MAX, LAWS_MAX = 128, 20_000
 """Distinct steps that a line takes by tables of their points, more of which cost more than convolution, and all."""
 
-SHIFT_MAX = 4.0
+SHIFT_MAX = 10.0
 """Largest shift of these, in units of sigma: beyond it convolution is as good."""
 
 
@@ -198,7 +198,7 @@ def _group_step(step: Group, add: int, k: int, depth: float):
     return _mixture_step(mixed.MixtureStep(shifts[:n], np.append(weights[: n - 1], above[n - 1]), add, k, lost))
 
 
-SUMS = 110.0
+SUMS = 44.0
 
 
 WIDTHS, DEEP = (0.7, 0.4), 130.0

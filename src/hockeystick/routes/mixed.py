@@ -37,7 +37,8 @@ WIDE = 1e-7
 ORDER = 24
 """Gauss-Legendre nodes in a panel: about where a panel of half a unit of the base loss costs least."""
 
-PANELS_MAX = 1 << 8
+PANELS_MAX, PANELS_BLIND = 1 << 8, 1 << 4
+"""Most of them, and of a planned line that has not answered at all."""
 NATS = 48.0
 """About -log of what the rule for random shifts may miss."""
 
@@ -156,9 +157,10 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None, lines
     if enough is None:
         enough = fine(steps)
     wide = 0.0 if any(isinstance(step, DensityStep) for step in steps) else WIDE  # a line over points costs little
+    plan = _planned(steps, at, function is _core.mixed_eps)
     while True:
         try:
-            table, points = tables(steps, panels)
+            table, points = tables(steps, panels, plan)
         except AccuracyError:
             break
         mixed = (table[:, 0] == _core.MIXTURE).any()
@@ -177,7 +179,12 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None, lines
             short = not answer.nodes or used > nodes - 64 or (len(steps) > 1 and nodes == NODES[0])
         helped = 0.1 * rtol < rounding < 0.5 * before[0] or (mixed and 0.1 * rtol < truncation < 0.5 * before[1])
         falls, before = quadrature >= 0.1 * max(rtol, truncation) or helped, (rounding, truncation)
-        if falls and table[:, 6].any() and panels < PANELS_MAX and 4 * points.shape[1] * used < COST:
+        if (
+            falls
+            and table[:, 6].any()
+            and panels < (PANELS_MAX if found or not plan else PANELS_BLIND)
+            and 4 * points.shape[1] * used < COST
+        ):
             panels *= 4
         elif short and more and nodes < most and max(truncation, quadrature) > 0.1 * rtol:
             while len(more) > 1 and truncation * (nodes / more[0]) ** 3 > enough:
@@ -215,14 +222,14 @@ def log_delta_upper(steps, eps: float) -> float:
     return upper if status == _core.OK else math.inf
 
 
-def tables(steps, panels: int):
+def tables(steps, panels: int, plan: tuple[float, float] | None = None):
     """Rows of laws and of their points for csrc/line/mixed.c. panels: per unit of a subsampled step's base loss
-    range."""
+    range; plan: about the tilt of the line and the deviation of the whole loss there, where these are known."""
     rows: list[list[float]] = []
     columns: list[np.ndarray] = []
     random = [step for step in steps if isinstance(step, MixtureStep)]
     if random:
-        held, rows = _mixtures(random, panels)
+        held, rows = _mixtures(random, panels, plan)
         columns.append(held)
     for step in steps:
         if isinstance(step, MixtureStep):
@@ -259,28 +266,73 @@ def tables(steps, panels: int):
     return np.array(rows, dtype=float), points
 
 
-def _mixtures(steps, panels: int):
-    """Points and rows of random shifts. The rule is made for the tilts and frequencies that a run of so many nats needs
-    if its loss is about normal, and for more of both with more panels; csrc/law/mixture.c bounds what it misses."""
-    sizes = np.array([step.shifts.size for step in steps])
+def _joined(steps):
+    """Shifts and weights of all steps, where those of each start, and how many times each runs."""
     shifts, weights = (np.concatenate(c) for c in ([s.shifts for s in steps], [s.weights for s in steps]))
-    starts, k = np.r_[0, np.cumsum(sizes)[:-1]], np.array([float(step.k) for step in steps])
+    starts = np.r_[0, np.cumsum([step.shifts.size for step in steps])[:-1]]
+    return shifts, weights, starts, np.array([float(step.k) for step in steps])
+
+
+def _planned(steps, at: float, root: bool) -> tuple[float, float] | None:
+    """About the tilt of the line, or more, and the deviation of the loss there, by the random shifts alone; None where
+    these are none or many, or nothing is found. at: eps, or log delta of a `root`."""
+    random = [step for step in steps if isinstance(step, MixtureStep)]
+    if not random or sum(step.shifts.size for step in random) > PLANNED:
+        return None
+    top, sign = max(float(step.shifts.max()) for step in random), -1.0 if random[0].add else 1.0
+    places = np.arange(-14.0, top + 40.0, 0.25)
+    power = -TILTS if sign < 0 else 1 + TILTS
+    cumulant, mean = np.zeros(TILTS.size), np.zeros(TILTS.size)
+    for step in random:
+        inner = np.multiply.outer(places, step.shifts) + (np.log(step.weights) - 0.5 * step.shifts**2)
+        peak = inner.max(axis=1)
+        loss = peak + np.log(np.exp(inner - peak[:, None]).sum(axis=1))
+        terms = np.multiply.outer(power, loss) - 0.5 * places * places
+        peak = terms.max(axis=1)
+        parts = np.exp(terms - peak[:, None])
+        total = parts.sum(axis=1)
+        cumulant += step.k * (peak + np.log(total * 0.25 / math.sqrt(2 * math.pi)))
+        mean += step.k * sign * (parts @ loss) / total
+    spread = np.maximum(np.gradient(mean, TILTS), 1e-300)
+    if root:
+        goal = cumulant - TILTS * mean - np.log(TILTS * (1 + TILTS)) - 0.5 * np.log(2 * math.pi * spread) <= at
+    else:
+        goal = mean - 1 / TILTS - 1 / (1 + TILTS) >= at
+    i = int(np.argmax(goal))
+    return (float(TILTS[i]), math.sqrt(spread[i])) if goal[i] else None
+
+
+TILTS = np.geomspace(1e-2, 1e5, 90)
+PLANNED = 2048
+"""Tilts among which that of a line is looked for, and most shifts of which it is."""
+
+
+def _mixtures(steps, panels: int, plan: tuple[float, float] | None = None):
+    """Points and rows of random shifts. The rule is made for the tilts and frequencies that a run of so many nats needs
+    if its loss is about normal, or for those that are planned, and for higher frequencies with more panels;
+    csrc/law/mixture.c bounds what it misses."""
+    shifts, weights, starts, k = _joined(steps)
+    sizes = np.diff(np.append(starts, shifts.size))
     top = np.maximum.reduceat(shifts, starts)
-    size = np.add.reduceat(weights * np.sqrt(np.expm1(shifts * shifts)), starts)
+    size = np.add.reduceat(weights * np.sqrt(np.expm1(np.minimum(shifts, 4.0) ** 2)), starts)
     more = math.sqrt(panels / max(float(k @ (size * size)), 1e-300))  # over the deviation of the whole loss
-    reach, turn, wide = min(18 * more, 1e7) + 3, min(20 * more, 1e7), np.minimum(1.5 / top, 9.0)
-    add = steps[0].add
+    reach, most, turn = min(18 * more, 1e7) + 3, 7 * more, min(20 * more, 1e7)
+    if plan:
+        reach, most, turn = 3 * plan[0] + 4, 1.2 * plan[0] + 1, max(turn, 20 * math.sqrt(panels) / plan[1])
+    wide, add = np.minimum(1.5 / top, 9.0), steps[0].add
+    if add:  # powers of R are negative, but 0 and 1
+        reach = 3.0
     whole = 9.5 + (reach + 2) * top + np.sqrt(2 * turn * wide * top)
     places = np.r_[-2:13:0.75, np.geomspace(13.5, max(14.0, whole.max()), 24)]
     loss, slope = _losses(places, shifts, weights, starts)
-    tilted = (-7 * more if add else 7 * more) * loss - 0.5 * places * places
+    tilted = (-most if add else 1 + most) * loss - 0.5 * places * places
     far = reach * loss - 0.5 * places * places
     angle = wide[:, None] * np.minimum(slope / np.cos(0.5 * wide * top)[:, None], top[:, None])
     bend = np.max(tilted + turn * angle, axis=1) - tilted.max(axis=1)
     mesh = 2 * math.pi / (NATS / wide + 0.5 * wide + bend / wide)
     power = np.exp2(np.floor(np.log2(mesh)) - 12)
     mesh = np.floor(mesh / power) * power  # 12 bits: nodes are exact
-    left = np.ceil((9.5 + np.log1p(reach * top * size) / top) / mesh)
+    left = np.ceil(np.maximum(9.5 + np.log1p(reach * top * size) / top, 1.2 * top + 1) / mesh)
     small = (tilted < tilted.max(axis=1)[:, None] - NATS - 4) & (far < far.max(axis=1)[:, None] - 8)
     beyond = np.logical_and.accumulate(small[:, ::-1], axis=1)[:, ::-1] & (places > 9.5)
     last = places[np.argmax(beyond, axis=1)]
