@@ -275,3 +275,86 @@ def test_tradeoffs_are_about_as_narrow_as_the_deltas_behind_them():
     run = hs.pure_dp(0.1) * 30 + hs.laplace(10.0) * 10
     bound = hs.tradeoff(run, 1e-3)
     assert bound.width < 5 * hs.delta(run, 1.8).width
+
+
+def test_points_that_are_one_say_nothing_of_slopes():  # [theory: risk.four-points]
+    """Two points a rounding apart once bounded a curve from above its own minimum."""
+    eps = (0.2, 0.4, 0.4 + 1e-16, 0.6, 0.8)
+    low = tuple(float(phi(0.5 - e) - mp.exp(e) * phi(-0.5 - e)) * (1 - 1e-9) for e in eps)
+    x = [math.exp(e) for e in eps]
+    nodes = chords.Nodes(eps, *(tuple(v * side for v in x) for side in (chords.DOWN, chords.UP)), low, low, low)
+    assert chords.tpr_lower(nodes, 0.3) == 0.3
+
+
+def test_a_corner_between_steps_that_are_nearly_one():
+    """Points at a corner and next to it: trade-offs of answers, 28 randomised responses, at rates below it."""
+    run = hs.randomized_response(0.4) * 28
+    bound = hs.true_positive_rate(run, np.geomspace(1e-7, 0.9, 25))
+    atoms = np.arange(29)
+    den = np.array([math.comb(28, k) for k in atoms]) / (1 + math.exp(0.4)) ** 28 * np.exp(0.4 * (28 - atoms))
+    num = den[::-1]  # the loss 0.4 (2k - 28) rises with k
+    above = np.r_[np.cumsum(den[::-1]), 1.0], np.r_[np.cumsum(num[::-1]), 1.0]
+    true = np.interp(np.geomspace(1e-7, 0.9, 25), np.r_[0, above[0]], np.r_[0, above[1]])
+    assert (bound.lower <= true * (1 + 1e-12)).all() and (true * (1 - 1e-12) <= bound.upper).all()
+    assert (bound.width <= 1e-8 * true).all()
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.floats(-3, 3), min_size=4, max_size=7, unique=True),
+    st.floats(0.05, 4),
+    st.floats(-3, 3),
+    st.floats(0, 1e-3),
+)
+def test_quantiles_between_points(eps, mu, z, noise):  # [theory: risk.slope]
+    """Wherever the points lie and however wide their deltas are: the loss is N(mu^2/2, mu^2) under num."""
+    eps = sorted(eps)
+    if np.diff(eps).min() < 1e-6:
+        return
+    exact = [phi(mu / 2 - e / mp.mpf(mu)) - mp.exp(e) * phi(-mu / 2 - e / mp.mpf(mu)) for e in eps]
+    nodes = chords.Nodes(
+        tuple(eps),
+        tuple(math.exp(e) * (1 - 4 * chords.U) for e in eps),
+        tuple(math.exp(e) * (1 + 4 * chords.U) for e in eps),
+        tuple(float(d * (1 - noise)) * (1 - 1e-15) for d in exact),
+        tuple(float(d) for d in exact),
+        tuple(float(d * (1 + noise)) * (1 + 1e-15) for d in exact),
+    )
+    tail = float(phi(mp.mpf(z)))
+    low, high = chords.tail_ends(nodes, tail)
+    true = mu * (mp.mpf(mu) / 2 - quantile(tail))
+    assert low <= true + 1e-13 and true - 1e-13 <= high
+
+
+def test_corners_seen_in_rounding():  # [theory: risk.slopes]
+    """Points too near for the width of their deltas were taken for a corner: 5e-6 wide for once."""
+    run = hs.poisson_subsampled(hs.laplace(17.94851790104892), 0.161020941067318) * 13
+    bound = hs.tradeoff(run, 0.09888, direction="remove")
+    assert bound.width <= 1e-9 * (1 - bound.upper) * 10
+
+
+ATOMS = {
+    "top": (lambda: hs.laplace(0.32), 2.6e-5),
+    "near the top": (lambda: hs.pure_dp(1.1228525) * 1 + hs.laplace(6.748) * 2, 6.5e-4),
+    "corner": (lambda: hs.randomized_response(0.4) * 28, 1e-3),
+    "two atoms": (lambda: hs.from_pmf([0.3, 0.7], [0.45, 0.55]) * 2, 0.116),
+    "lattice": (lambda: hs.discrete_gaussian(3.1) * 9028, 0.04),
+    "sampled": (lambda: hs.poisson_subsampled(hs.laplace(0.7), 1e-3) * 331, 0.02),
+}
+
+
+def test_few_deltas_are_asked(monkeypatch):
+    """Of both directions together; 18 to 149, 798 in all, before."""
+    asked, deltas = [0], hs.query._Settings.deltas
+
+    def counted(self, flat, like):
+        asked[-1] += len(flat)
+        return deltas(self, flat, like)
+
+    monkeypatch.setattr(hs.query._Settings, "deltas", counted)
+    for make, fpr in ATOMS.values():
+        for ask in (hs.true_positive_rate, lambda run, tail: hs.posterior(run, 0.3, tail=tail)):
+            bound = ask(make(), fpr)
+            assert bound.width <= 1e-7 * bound.upper
+            asked.append(0)
+    assert max(asked) <= 50 and sum(asked) <= 220

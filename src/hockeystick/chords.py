@@ -3,14 +3,18 @@
 With x = e^eps, delta(x) = sup_S num(S) - x den(S) is convex and does not increase [theory: pair.curve]; p(x) = den[L >
 eps] is minus its slope and delta + x p = num[L > eps]. A convex curve lies below its chords and above their
 prolongations, so four certified points x0 < x1 < x2 < x3 bound min_x delta(x) + a x from both sides
-[theory: risk.four-points]: above by any of them, below, between x1 and x2, by the chords of (x0, x1) and (x2, x3)
+[theory: risk.four-points]: above by any of them, below, between x1 and x2, by chords that end at x1 and begin at x2,
 prolonged. Both ends meet to second order in the distance of the points, which is driven down until rounding and the
-width of the deltas stop it. Curves of atoms are straight between corners: where such a one is expected a fifth point
-lies on it, at which both ends meet at once. No density, atom or derivative is needed."""
+width of the deltas stop it. Curves of atoms are straight between corners: where such a one is expected a point is asked
+on it, at which both ends meet at once. No density, atom or derivative is needed.
+
+A chord between two deltas of widths w and w' tells its slope within (w + w')/(x' - x), and no better
+[theory: risk.slopes]: with less of the slope than that a chord says nothing, and a corner is one only if the slopes'
+intervals, not their middles, force it."""
 
 from __future__ import annotations
 
-import collections
+import bisect
 import itertools
 import math
 from statistics import NormalDist
@@ -25,19 +29,44 @@ EPS_MAX = 690.0
 """Largest eps whose x = e^eps is used: a double still holds it, with room for a product."""
 
 ROUNDS = 40
-EVEN = (-1.5, -0.5, 0.5, 1.5)
-CORNER = (-1.5, -0.5, 0.0, 0.5, 1.5)
-"""Where the points lie about their centre, in units of their distance; one more, where a corner is expected."""
-STRAIGHT = 0.02
-"""Part of the curvature about a corner that the line may have that ends in it."""
-KEPT = 4
+EVEN, THREE = (-1.5, -0.5, 0.5, 1.5), (-1.0, 0.0, 1.0)
+"""Where the points lie about their centre, in units of their distance: the first ones, and those that close in."""
+
+NEAR = 1e-13
+"""Distance, in units of 1 + |eps|, from which two points tell a slope, many times what rounds e^eps."""
+
+STRAIGHT = 0.1
+"""Part of what the slope changes by at a corner, by which it may along the line that ends there."""
+
+FINE = 1e-11
+"""Part of a rate within which deltas are narrow enough, whatever part of them that is."""
+
+DEGREE = 5
+"""Points that a polynomial goes through which stands for log delta."""
+
+TOLD = 0.1
+"""Part of a chord's slope by which it may be uncertain."""
+
+SEEN = 4.0
+"""Widths of the deltas that points are to bend by: nearer ones tell no more."""
 
 LEAST, GROWN = 1e-250, 2.0**200
 """Rates below which slopes may be no normal doubles, and what all is multiplied by there."""
 
 
+class Node(NamedTuple):
+    """One certified point of a curve, as of Nodes."""
+
+    eps: float
+    x_dn: float
+    x_up: float
+    low: float
+    mid: float
+    high: float
+
+
 class Nodes(NamedTuple):
-    """Four or five certified points of a curve, eps rising: delta(x_dn) >= low, delta(x_up) <= high. x_dn and x_up
+    """Four certified points of a curve or more, eps rising: delta(x_dn) >= low, delta(x_up) <= high. x_dn and x_up
     enclose e^eps."""
 
     eps: tuple[float, ...]
@@ -51,130 +80,280 @@ class Nodes(NamedTuple):
         """The same points of a curve that is so many times as high; `by` is a power of 2."""
         return self._replace(**{end: tuple(by * d for d in getattr(self, end)) for end in ("low", "mid", "high")})
 
-    def width(self) -> float:
-        """Of the deltas: nearer points do not help much beyond it."""
-        return max(high - low for low, high in zip(self.low, self.high, strict=True))
-
 
 class Curve:
-    """The privacy curve of a run in one direction, asked at four points at a time.
-
-    `kept`: the last nodes of levels asked before. A curve of few atoms has few corners, at which many levels end.
-    """
+    """The privacy curve of a run in one direction, and all points of it that have been asked."""
 
     def __init__(self, run, direction: str, options: dict, routes: set[str]):
         sided: dict[str, Any] = {**options, "direction": direction}
         self.ask = query.asker(run, **sided)
+        self.asked: list[Node] = []  # eps rising
+        # Beyond the largest loss nothing changes, and no route is needed; curves of atoms have a corner there.
+        self.top = query.largest_loss(run, **sided)
+        self.routes: set[str] = set()
+        self.add([self.top, self.top + 1] if self.top < EPS_MAX - 1 else [])
         self.routes = routes
-        self.kept: collections.deque[Nodes] = collections.deque(maxlen=KEPT)
+        self.add([0.0])
         # The Gaussian curve of the same advantage: where the search starts and how far apart its points are.
-        adv = min(max(float(self.ask(np.zeros(1)).estimate[0]), 1e-12), 1 - 1e-15)
+        at_zero = min(self.asked, key=lambda p: abs(p.eps))
+        adv = min(max(at_zero.mid, 1e-12), 1 - 1e-15)
         self.mu = 2 * NormalDist().inv_cdf(0.5 * (1 + adv))
 
-    def nodes(self, centre: float, h: float, steps: tuple[float, ...]) -> Nodes:
-        eps = [centre + h * step for step in steps]
-        bound = self.ask(np.array(eps))
+    def add(self, eps: list[float], narrow: float = 0.0) -> bool:
+        """Ask what has not been asked; whether there was any. narrow: a width of delta that will do."""
+        new: list[float] = []
+        for e in sorted(e for e in eps if e <= max(self.top, 0.0) + 1):
+            i, near = bisect.bisect_left(self.asked, (e,)), NEAR * (1 + abs(e))
+            around = [p.eps for p in self.asked[max(i - 1, 0) : i + 1]] + new[-1:]
+            if all(abs(e - other) > near for other in around):
+                new.append(e)
+        if not new:
+            return False
+        bound = self.ask(np.array(new), narrow)
         self.routes.update(bound.route.split("+"))
-        x = [math.exp(e) for e in eps]
-        ends = (bound.lower, bound.estimate, bound.upper)
-        dn, up = tuple(v * DOWN for v in x), tuple(v * UP for v in x)
-        return Nodes(tuple(eps), dn, up, *(tuple(map(float, end)) for end in ends))
+        for e, *deltas in zip(new, bound.lower.tolist(), bound.estimate.tolist(), bound.upper.tolist(), strict=True):
+            x = math.exp(e)
+            bisect.insort(self.asked, Node(e, x * DOWN, x * UP, *deltas))
+        return True
 
-    def rounds(self, level: float, dual: bool):
-        """Ever closer nodes around the eps where p = level, or where num[L > eps] = level with `dual`.
+    def slope(self, level: float, dual: bool) -> float:
+        """p where a line touches the curve that is searched for: the level itself, or of the line through it at 0."""
+        return max((level - p.mid) / p.x_dn for p in self.asked) if dual else level
 
-        A chord's slope is the mean of p over its cell, so it says on which side of one of its ends the wanted eps lies:
-        these ends bracket it. Inside the bracket the next centre is read off the slopes in the middle of the cells.
-        """
+    def around(self, level: float, dual: bool, told: float = math.inf) -> tuple[list[Node], int]:
+        """Points about the best one, up to four on either side, and its place. Those are left out whose chord to the
+        next one has a slope that the widths of the deltas leave less certain than this part of it."""
+        a = self.slope(level, dual)
+        best = min(range(len(self.asked)), key=lambda i: (self.asked[i].mid + a * self.asked[i].x_dn, -i))
+        sides: list[list[Node]] = []
+        for step in (-1, 1):
+            side, i = [self.asked[best]], best + step
+            while 0 <= i < len(self.asked) and len(side) < 5:
+                p, q = self.asked[i], side[-1]
+                wide = p.high - p.low + q.high - q.low
+                if told == math.inf or wide <= told * abs(p.mid - q.mid) or p.eps > self.top:
+                    side.append(p)  # [theory: risk.slopes]
+                i += step
+            sides.append(side)
+        return sides[0][:0:-1] + sides[1], len(sides[0]) - 1
+
+    def rounds(self, level: float, dual: bool, ends: list[float] | None = None):
+        """Ever closer nodes around the eps where p = level, or where num[L > eps] = level with `dual`. ends: what is
+        known of this eps, where that is wanted and not the height of the curve: these are asked last, as long as they
+        come much nearer to each other."""
         z = NormalDist().inv_cdf(level)
-        centre = self.mu * (self.mu / 2 if dual else -self.mu / 2) - self.mu * z
         h = min(0.3 * self.mu, 0.5)
-        below, above = -EPS_MAX, EPS_MAX
-        known: dict[float, tuple[float, float, float]] = {}  # by x
-        corner, last, near, walk = None, 0.1 * h, False, 1.0
+        if len(self.asked) <= 3:
+            centre = min(self.mu * (self.mu / 2 if dual else -self.mu / 2) - self.mu * z, EPS_MAX - 2 * h)
+            centre = max(min(centre, self.top - 2 * min(h, 0.1 * abs(self.top))), 2 * h - EPS_MAX)
+            self.add([e for step in EVEN if (e := centre + h * step) < self.top], FINE * level)
+        search = _Search(self, level, dual, h)
+        room = math.inf
         for _ in range(ROUNDS):
-            centre = min(max(centre, -EPS_MAX + 2 * h), EPS_MAX - 2 * h)
-            nodes = self.nodes(centre, h, EVEN if corner is None else CORNER)
-            yield nodes
-            points = list(zip(nodes.eps, nodes.x_dn, nodes.mid, strict=True))
-            known |= {point[1]: point for point in points}
-            slopes, tails = _slopes(points, dual)
-            middles = []
-            for (left, _, _), (right, _, _), both in zip(points, points[1:], tails, strict=False):
-                if both[0] > level:
-                    below = max(below, left)
-                if both[1] <= level:
-                    above = min(above, right)
-                value = 0.5 * sum(both)
-                middles.append((0.5 * (left + right), math.log(value / level) if value > 0 else -math.inf))
-            guess, inside = _zero(middles, max(walk, 8.0) * h)
-            walk = 1.0 if inside else 2 * walk  # longer steps, where the first ones were short
-            room, off = above - below, abs(guess - centre)
-            bend = (slopes[0] - slopes[-1]) * (points[1][1] - points[0][1])
-            # Points apart by a factor of this show a bend four times as large as the width of the deltas.
-            least = math.sqrt(4 * nodes.width() / bend) if bend > 0 else 3.0
-            near, before_last = least > 0.7 and off < 0.5 * h, near
-            if room <= 1e-9 * (1 + abs(centre)) or (near and before_last):
-                return
-            corner = _corner(sorted(known.values()), level, dual) if corner is None else None  # not twice in a row
-            if corner is not None:
-                centre, h = corner, 0.3 * h
+            windows = [self.around(level, dual, told)[0] for told in (math.inf, TOLD)]
+            for nodes in windows[:1] if windows[0] == windows[1] else windows:
+                if len(nodes) > 3:
+                    yield Nodes(*zip(*nodes, strict=True))
+            eps = [min(max(e, -EPS_MAX), EPS_MAX) for e in search.next()]
+            if eps and (self.add(eps, search.narrow) or self.add(search.halves(), search.narrow)):
                 continue
-            before, last = last, h
-            if not inside:
-                h = min(2 * h, 0.5, room / 3)
-            elif off < 0.3 * h:  # the error of a guess falls as the square of the distance of the points
-                h *= max(min(max(5 * off * h / before**2, 0.003), 0.1), min(least, 3.0))
-            else:
-                h *= 0.3
-            both_sides = below > -EPS_MAX and above < EPS_MAX
-            centre = 0.5 * (below + above) if both_sides and not below < guess < above else guess
+            low, high = ends or (0.0, math.inf)
+            if not (high - low < 0.5 * room and self.add([low, high], search.narrow)):
+                return
+            room = high - low
 
 
-def _slopes(points, dual: bool) -> tuple[list[float], list[tuple[float, float]]]:
-    """Of every cell between points (eps, x, delta): p, minus its chord's slope, and p at both ends, or num[L > eps]
-    there with `dual`."""
-    cells = list(itertools.pairwise(points))
-    slopes = [(a[2] - b[2]) / (b[1] - a[1]) for a, b in cells]
-    return slopes, [
-        (a[2] + a[1] * p, b[2] + b[1] * p) if dual else (p, p) for p, (a, b) in zip(slopes, cells, strict=True)
+class _Search:
+    """Where to ask next for the point at which a line of slope -p touches the curve.
+
+    The best point known has cells to either side, whose chords lie on both sides of the level; what touches lies in one
+    of them. Where these chords' slopes change much faster than those beyond, there is a corner: it is where the lines
+    of both sides meet. Else a polynomial through the logarithms of the nearest deltas says where its tail is the level,
+    and how far off that may be. Slopes are used within what the widths of their deltas leave of them."""
+
+    def __init__(self, curve: Curve, level: float, dual: bool, h: float):
+        self.curve, self.level, self.dual, self.h = curve, level, dual, h
+        self.narrow = 0.0
+        self.reach, self.gap, self.idle = max(8 * h, curve.mu), math.inf, 0
+        self.corner: float | None = None  # where one is expected
+
+    def next(self) -> list[float]:
+        points, i = self.curve.around(self.level, self.dual, TOLD)
+        if i == 0 or i == len(points) - 1:
+            flat = len(points) == 1  # as far as can be told: either nearly all losses lie beyond, or hardly any
+            return self.walk(points, 1 if i or (flat and points[0].mid > 0.5) else -1)
+        a = self.curve.slope(self.level, self.dual)
+        at = points[i]
+        whole = a * at.x_dn + (0.0 if self.dual else at.mid)
+        self.narrow = FINE * whole
+        slopes = _slopes(points)
+        # What the lines of the cells beyond leave below the best point, in the cell before it and in that after it.
+        sides = [_corner(points, slopes, c, self.curve.top) for c in (i - 1, i)]
+        gaps = [max(at.mid + a * at.x_dn - (least + a * x), 0.0) for x, least in sides]
+        gap = max(gaps)
+        self.idle = self.idle + 1 if gap > 0.5 * self.gap else 0
+        met = at.eps == self.corner and gap < 0.1 * self.gap
+        self.gap, self.corner = gap, None
+        if gap <= at.high - at.low:
+            return []
+        if met or at.eps == self.curve.top:
+            return self.close(points, slopes, i, gaps, whole, a)
+        side = gaps.index(gap)
+        if self.idle > 1:
+            self.idle = 0
+            return self.halves()
+        if self.idle or self.lines(points, slopes, i - 1 + side):
+            self.corner = math.log(sides[side][0])
+            return [self.corner]
+        return self.smooth(points, slopes, i, whole)
+
+    def halves(self) -> list[float]:
+        """The middles of the cells beside the best point."""
+        points, i = self.curve.around(self.level, self.dual, TOLD)
+        return [0.5 * (points[j].eps + points[i].eps) for j in (i - 1, i + 1) if 0 <= j < len(points)]
+
+    def walk(self, points: list[Node], way: int) -> list[float]:
+        """Beyond the last point, where the secant of the log of the tail leads, and points about it."""
+        if self.reach > 4 * EPS_MAX:
+            return []
+        ends = points[-3:] if way > 0 else points[2::-1]
+        last = ends[-1]
+        logs = [_tail(a, b, self.dual) for a, b in itertools.pairwise(ends if way > 0 else ends[::-1])]
+        logs = logs if way > 0 else logs[::-1]
+        step = self.reach
+        if len(logs) == 2 and all(y > 0 for _, y in logs):
+            (e, y), (f, z) = logs
+            rise = (math.log(z) - math.log(y)) / (f - e)
+            if rise < 0:
+                wanted = (math.log(self.level) - math.log(z)) / rise - (last.eps - f)
+                step = min(max(way * wanted, 2 * self.h), self.reach)
+        self.reach *= 2
+        self.h = max(self.h, 0.1 * step)
+        return [last.eps + way * step + self.h * s for s in THREE]
+
+    def lines(self, points, slopes, c: int) -> bool:
+        """Whether a corner is seen inside cell c: the curve is straight, as far as can be told, on one side of it."""
+        if not 0 < c < len(slopes) - 1:
+            return False
+        logs = [(math.log(s.low), math.log(s.high)) if s.low > 0 else None for s in slopes]
+        eps = [0.5 * (p.eps + q.eps) for p, q in itertools.pairwise(points)]
+        before, after = logs[c - 1], logs[c + 1]
+        if not (before and after and before[0] > after[1]):
+            return False
+        for j, k in ((c - 2, c - 1), (c + 1, c + 2)):
+            if j >= 0 and k < len(slopes) and (one := logs[j]) and (other := logs[k]):
+                part = max(one[1] - other[0], other[1] - one[0]) / (before[0] - after[1])
+                if part < STRAIGHT and part < 0.3 * (eps[k] - eps[j]) / (eps[c + 1] - eps[c - 1]):
+                    return True
+        return False
+
+    def close(self, points, slopes, i: int, gaps, whole: float, a: float) -> list[float]:
+        """A point on each side of a corner that the curve bends on, so near that its bend is small."""
+        at, found = points[i], []
+        for side, step in ((0, -1), (1, 1)):
+            other, own = points[i + step], slopes[i - 1 + side]
+            if gaps[side] > FINE * whole:
+                far = abs(other.x_dn - at.x_dn)
+                part = max(10 * FINE * whole / gaps[side], 1e-4)
+                least = 4 * (at.high - at.low + other.high - other.low) / max(abs(own.value - a), 1e-300)
+                found.append(math.log(at.x_dn + step * min(max(part * far, least), 0.3 * far)))
+        return found
+
+    def smooth(self, points, slopes, i: int, whole: float) -> list[float]:
+        """Three points about where the tail is the level."""
+        at = points[i]
+        low, high = points[i - 1].eps, points[i + 1].eps
+        apart, known = 0.2 * min(at.eps - low, high - at.eps), list[Node]()
+        for p in sorted(points, key=lambda p: abs(p.eps - at.eps)):
+            if p.mid > 0 and all(abs(p.eps - q.eps) > apart for q in known):
+                known.append(p)
+        guesses = [_touch(known[:n], self.level, self.dual, low, high) for n in (DEGREE, DEGREE - 1)]
+        bend = (slopes[i - 1].value - slopes[i].value) * at.x_dn / ((slopes[i].at - slopes[i - 1].at) / at.x_dn)
+        fine, least = (
+            math.sqrt(2 * SEEN * wide / bend) if bend > 0 else math.inf for wide in (FINE * whole, at.high - at.low)
+        )
+        off = 3 * abs(guesses[0] - guesses[1])
+        if off < least and high - low < 2.2 * least and self.gap < 16 * (at.high - at.low):
+            return []  # nearer points say no more
+        fine = 0.0 if high - low < 3 * fine else fine  # as near as that they were, and it did not do
+        self.h = min(max(off, least, fine, 4 * NEAR * (1 + abs(at.eps))), 0.3 * (high - low))
+        return [guesses[0] + self.h * s for s in THREE]
+
+
+class _Slope(NamedTuple):
+    """p over a cell, minus its chord's slope: between low and high; and the middle of the cell in x."""
+
+    low: float
+    value: float
+    high: float
+    at: float
+
+
+def _slopes(points: list[Node]) -> list[_Slope]:
+    return [
+        _Slope(
+            (p.low - q.high) / (q.x_dn - p.x_dn),
+            (p.mid - q.mid) / (q.x_dn - p.x_dn),
+            (p.high - q.low) / (q.x_dn - p.x_dn),
+            0.5 * (p.x_dn + q.x_dn),
+        )
+        for p, q in itertools.pairwise(points)
     ]
 
 
-def _corner(points, level: float, dual: bool) -> float | None:
-    """The eps of a corner at which the curve through points (eps, x, delta) seems to cross the level, as curves of few
-    atoms do: there the line on one side, along which three points lie, meets the chord of the other side."""
-    slopes, tails = _slopes(points, dual)
-
-    def curvature(i: int, j: int) -> float:
-        middles = (points[k][1] + points[k + 1][1] for k in (j, i))
-        return abs(slopes[i] - slopes[j]) / sum(sign * x for sign, x in zip((1, -1), middles, strict=True))
-
-    last = sum(sum(both) > 2 * level for both in tails) - 1  # the last cell before the crossing
-    for cell, line in ((last, (last + 1, last + 2)), (last + 1, (last - 1, last))):
-        if not (1 <= cell <= len(slopes) - 2 and 0 <= line[0] and line[1] < len(slopes)):
-            continue
-        left, right = slopes[cell - 1], slopes[cell + 1]
-        if not curvature(*line) < STRAIGHT * curvature(cell - 1, cell + 1):
-            continue
-        (a, x, d), (b, y, e) = points[cell : cell + 2]
-        at = (d + left * x - e - right * y) / (left - right)
-        if x < at < y:
-            return min(max(math.log(at), a), b)
-    return None
+def _tail(p: Node, q: Node, dual: bool) -> tuple[float, float]:
+    """p, or num[L > eps] with `dual`, in the middle of two points, and where that is."""
+    slope = (p.mid - q.mid) / (q.x_dn - p.x_dn)
+    return 0.5 * (p.eps + q.eps), 0.5 * (p.mid + q.mid + (p.x_dn + q.x_dn) * slope) if dual else slope
 
 
-def _zero(points: list[tuple[float, float]], reach: float) -> tuple[float, bool]:
-    """The zero of a decreasing function given at several points, and whether it lies between two of them; else a step
-    that way, at most `reach`."""
-    for (a, fa), (b, fb) in itertools.pairwise(points):
-        if fa > 0 >= fb:
-            return (a + (b - a) * fa / (fa - fb) if math.isfinite(fb) else 0.5 * (a + b)), True
-    (a, fa), (b, fb) = points[-2:] if points[0][1] > 0 else points[:2]
-    away = reach if points[0][1] > 0 else -reach
-    slope = (fb - fa) / (b - a) if math.isfinite(fa) and math.isfinite(fb) else 0.0
-    step = -fb / slope if slope < 0 else away
-    return b + (step if abs(step) < reach else away), False
+def _corner(points: list[Node], slopes: list[_Slope], c: int, top: float) -> tuple[float, float]:
+    """Where the lines of the cells before and after cell c meet in it, or come nearest, and their height there."""
+    p, q = points[c], points[c + 1]
+    before = slopes[c - 1].value if c > 0 else (1 - p.mid) / p.x_dn  # the chord from x = 0
+    after = slopes[c + 1].value if c + 1 < len(slopes) else 0.0
+    if p.eps >= top or not before > after:
+        return p.x_dn, p.mid
+    x = min(max((p.mid + before * p.x_dn - q.mid - after * q.x_dn) / (before - after), p.x_dn), q.x_dn)
+    slack = 8 * U * (p.mid + before * x)
+    return x, max(p.mid - before * (x - p.x_dn), q.mid + after * (q.x_dn - x)) - slack
+
+
+def _touch(points: list[Node], level: float, dual: bool, low: float, high: float) -> float:
+    """The eps between low and high at which the polynomial through log delta at the points has the tail `level`."""
+    at = [p.eps for p in points]
+    rows = [math.log(p.mid) for p in points]
+    for k in range(1, len(rows)):
+        for j in range(len(rows) - 1, k - 1, -1):
+            rows[j] = (rows[j] - rows[j - 1]) / (at[j] - at[j - k])
+
+    def excess(e: float) -> float:
+        value, slope = rows[-1], 0.0
+        for r, own in zip(rows[-2::-1], at[-2::-1], strict=True):
+            slope = slope * (e - own) + value
+            value = value * (e - own) + r
+        tail = 1 - slope if dual else -slope
+        return value + math.log(tail) - (0.0 if dual else e) - log_level if tail > 0 else -math.inf
+
+    log_level = math.log(level)
+    ends = [(low, excess(low)), (high, excess(high))]
+    if not ends[0][1] > 0 > ends[1][1]:
+        return min(ends, key=lambda end: abs(end[1]))[0] if len(points) < 2 else 0.5 * (low + high)
+    kept = 0
+    for _ in range(60):
+        (a, f), (b, g) = ends
+        e = a + (b - a) * f / (f - g) if math.isfinite(f) and math.isfinite(g) else 0.5 * (a + b)
+        if not a < e < b:
+            break
+        value = excess(e)
+        side = 0 if value > 0 else 1
+        if kept == side + 1:  # the other end has stayed: take half of it, as the Illinois rule does
+            ends[1 - side] = ends[1 - side][0], 0.5 * ends[1 - side][1]
+        kept = side + 1
+        ends[side] = e, value
+        if abs(value) < 1e-13:
+            break
+    return e
 
 
 def rate_upper(x: float) -> float:
@@ -193,12 +372,27 @@ def fpr_upper(nodes: Nodes, tpr: float, start: float) -> float:
     # Where delta(x) >= tpr, smaller x add nothing and larger ones at most tpr / x.
     best = min([tpr] + [rate_upper(tpr / x) for d, x in zip(nodes.low, nodes.x_dn, strict=True) if d >= tpr])
     f = start
-    for _ in range(8):
+    touched = max(range(len(nodes.x_dn)), key=lambda i: (tpr - nodes.high[i]) / nodes.x_up[i])
+    for i in range(8):
         short = tpr - tpr_lower(nodes, f)
         if short <= 0:
             return min(best, f)
-        f += (short * (1 + 1e-6) + 16 * U * tpr) / nodes.x_dn[1]
+        f += (short * (1 + 1e-6) + 16 * U * tpr) / nodes.x_dn[max(touched - 1 - i // 3, 0)]
     return best
+
+
+def _after_lower(nodes: Nodes, i: int, at: float) -> float:
+    """A lower end of delta at `at` >= x[i], i > 0: the best of the chords that end at point i prolonged."""
+    x, low = nodes.x_dn, nodes.low[i]
+    fall = min((nodes.high[j] - low) / (x[i] - nodes.x_up[j]) for j in range(i)) * (at - x[i])
+    return low - fall - 16 * U * (low + abs(fall))
+
+
+def _before_lower(nodes: Nodes, i: int, at: float) -> float:
+    """A lower end of delta at `at` <= x[i], i < n: the best of the chords that begin at point i prolonged."""
+    x, low = nodes.x_dn, nodes.low[i]
+    rise = max((low - nodes.high[j]) / (nodes.x_up[j] - x[i]) for j in range(i + 1, len(x))) * (x[i] - at)
+    return low + rise - 16 * U * (low + abs(rise))
 
 
 def tpr_lower(nodes: Nodes, a: float) -> float:  # [theory: pair.curve, risk.four-points]
@@ -208,26 +402,22 @@ def tpr_lower(nodes: Nodes, a: float) -> float:  # [theory: pair.curve, risk.fou
         return max(a, rate_lower(tpr_lower(nodes.times(GROWN), GROWN * a) / GROWN))
     x, low, high, xu = nodes.x_dn, nodes.low, nodes.high, nodes.x_up
     n = len(x)
-    parts = [low[i] + a * x[i] for i in range(n)]
-
-    def right(i: int, j: int, at: float) -> float:  # chord (i, j) prolonged to at >= x[j]
-        r = (at - x[j]) / (x[j] - xu[i])
-        return low[j] + (low[j] - high[i]) * r + a * at - 8 * U * (low[j] + abs(low[j] - high[i]) * r)
-
-    def left(i: int, j: int, at: float) -> float:  # chord (i, j) prolonged to at <= x[i]
-        r = (x[i] - at) / (xu[j] - x[i])
-        return low[i] + (low[i] - high[j]) * r + a * at - 8 * U * (low[i] + abs(low[i] - high[j]) * r)
-
+    if not all(left < right for left, right in zip(xu, x[1:], strict=False)):
+        return a  # no slope is known
     if (low[-1] - high[-2]) / (x[-1] - xu[-2]) * UP + a < 0:
         return a  # nothing bounds the curve beyond the last point
-    parts += [left(0, 1, 0.0), left(1, 2, x[0]), right(n - 3, n - 2, x[-1])]
+    parts = [low[i] + a * x[i] for i in range(n)]
+    parts += [_before_lower(nodes, 0, 0.0), _before_lower(nodes, 1, x[0]) + a * x[0]]
+    parts.append(max(_after_lower(nodes, n - 2, x[-1]) + a * x[-1], low[-1] + a * x[-2]))
     # Between inner points the curve is above both prolonged chords, hence above each of their mixtures; the flat one.
     for i in range(1, n - 2):
-        down = (low[i] - high[i - 1]) / (x[i] - xu[i - 1]) + a
-        up = (high[i + 2] - low[i + 1]) / (xu[i + 2] - x[i + 1]) + a
+        ends = x[i], x[i + 1]
+        one, other = (
+            [line(nodes, j, at) + a * at for at in ends] for line, j in ((_after_lower, i), (_before_lower, i + 1))
+        )
+        down, up = one[1] - one[0], other[1] - other[0]
         mix = min(max(up / (up - down), 0.0), 1.0) if up > down else 0.5
-        for at in (x[i], x[i + 1]):
-            parts.append(mix * right(i - 1, i, at) + (1 - mix) * left(i + 1, i + 2, at))
+        parts += [mix * p + (1 - mix) * q for p, q in zip(one, other, strict=True)]
     return max(a, min(parts) * DOWN)
 
 
@@ -238,3 +428,50 @@ def chord_share(nodes: Nodes, i: int, worse: bool) -> float:
     if worse:
         return rate_upper(max(0.0, nodes.high[i] - nodes.low[i + 1]) * (xu[i + 1] / (x[i + 1] - xu[i])))
     return rate_lower(max(0.0, nodes.low[i] - nodes.high[i + 1]) * (x[i] / (xu[i + 1] - x[i])))
+
+
+HALVINGS = 40
+"""Of a cell, to see where in it the tail crosses a level."""
+
+
+def tail_ends(nodes: Nodes, tail: float) -> tuple[float, float]:
+    """Certified ends of the eps that num exceeds with probability `tail`, infinite where the points do not tell
+    [theory: risk.slope]."""
+    low, high, cells = -math.inf, math.inf, range(len(nodes.eps) - 1)
+    if not all(left < right for left, right in zip(nodes.x_up, nodes.x_dn[1:], strict=False)):
+        return low, high  # no slope is known
+    after = [i for i in cells if nodes.low[i] + chord_share(nodes, i, False) > tail * UP]
+    before = [i for i in cells if nodes.high[i + 1] + chord_share(nodes, i, True) < tail * DOWN]
+    if after:
+        low = _crossing(nodes, after[-1], nodes.eps[after[-1]], nodes.eps[after[-1] + 1], tail, False)
+    if before:
+        high = _crossing(nodes, before[0], nodes.eps[before[0] + 1], nodes.eps[before[0]], tail, True)
+    return low, high
+
+
+def _crossing(nodes: Nodes, i: int, sure: float, unsure: float, tail: float, worse: bool) -> float:
+    """The last eps from `sure` on, towards the other end of cell i, at which prolonged chords show that num[L > eps] is
+    above `tail`, or with `worse` below it."""
+    for _ in range(HALVINGS):
+        eps = 0.5 * (sure + unsure)
+        if abs(eps - sure) <= 1e-11 * (1 + abs(eps)):
+            break
+        x = math.exp(eps)
+        dn, up = x * DOWN, x * UP
+        if not nodes.x_up[i] < dn < up < nodes.x_dn[i + 1]:
+            break
+        lows = [0.0]
+        if i > 0:
+            lows.append(_after_lower(nodes, i, up))
+        if i + 2 < len(nodes.eps):
+            lows.append(min(_before_lower(nodes, i + 1, at) for at in (dn, up)))
+        low = max(lows)
+        share = (dn - nodes.x_up[i]) / (nodes.x_up[i + 1] - nodes.x_up[i])
+        high = ((1 - share) * nodes.high[i] + share * nodes.high[i + 1]) * UP + 16 * U * nodes.high[i]
+        here = Node(eps, dn, up, low, low, high)
+        there = [own[i if worse else i + 1] for own in nodes]
+        part = Nodes(*zip(*((there, here) if worse else (here, there)), strict=True))
+        share_of = chord_share(part, 0, worse)
+        shown = high + share_of < tail * DOWN if worse else low + share_of > tail * UP
+        sure, unsure = (eps, unsure) if shown else (sure, eps)
+    return sure

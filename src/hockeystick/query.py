@@ -14,7 +14,7 @@ import numpy as np
 
 from . import worst
 from .answers import ZERO, Point, Root, larger, meet, ordered
-from .arguments import exp_ends, exp_upper, log_lower, numbers, one_of, respelled
+from .arguments import exp_ends, exp_lower, exp_upper, log_lower, numbers, one_of, respelled
 from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
 from .outward import UP
 from .routes import bounds
@@ -213,14 +213,30 @@ def epsilon(
     return settings.bound(roots, delta).answers("epsilon", delta)
 
 
-def asker(run: Ran, **options: Any) -> Callable[[NDArray[np.float64]], Bound[NDArray[np.float64]]]:
-    """`delta` of one run as a function of arrays of eps, all of whose calls share lines."""
+def asker(run: Ran, **options: Any) -> Callable[..., Bound[NDArray[np.float64]]]:
+    """`delta` of one run as a function of arrays of eps, all of whose calls share lines, and of a width of delta that
+    is narrow enough, whatever part of delta that is."""
     if worst.unsettled(run := as_run(run), options.get("adjacency", "")):
-        return lambda eps: delta(run, eps, **options)
+        return lambda eps, narrow=0.0: delta(run, eps, **options)
     ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], direction="both", route="auto", rtol=None, n_threads=1)
     settings = _Settings(run, **{**ask, **options})
     settings.lines, settings.loose = {}, True
-    return lambda eps: settings.deltas(eps.tolist(), eps)  # type: ignore[return-value]
+
+    def deltas(eps: NDArray[np.float64], narrow: float = 0.0) -> Bound[NDArray[np.float64]]:
+        settings.narrow = narrow
+        return settings.deltas(eps.tolist(), eps)  # type: ignore[return-value]
+
+    return deltas
+
+
+def largest_loss(run: Ran, **options: Any) -> float:
+    """An eps from which on delta does not change, in the one direction asked for: the largest finite loss or a little
+    more; or infinity."""
+    if worst.unsettled(run := as_run(run), options.get("adjacency", "")):
+        return math.inf
+    ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], route="auto", rtol=None, n_threads=1)
+    settings = _Settings(run, **{**ask, **options})
+    return bounds.top(settings, settings.directions[0])
 
 
 def delta_or_less(
@@ -244,10 +260,20 @@ def delta_or_less(
     return settings.bound([settings.point(eps).of_delta()], eps)
 
 
+def at_most(run: Ran, eps: float, level: float, **options: Any) -> bool:
+    """Whether it is proved, cheaply, that delta(eps) in the one direction asked for is at most `level`."""
+    if not level > 0 or worst.unsettled(run := as_run(run), options.get("adjacency", "")):
+        return False
+    ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], route="auto", rtol=None, n_threads=1)
+    settings = _Settings(run, **{**ask, **options})
+    at = settings.directions[0], eps, log_lower(level)
+    return settings._below(*at) or settings._seen_below(*at)
+
+
 class _Settings(Question):
     """The validated settings of one call, and what they decide: directions, exact cases, choice of route."""
 
-    __slots__ = ("directions", "enough", "route", "shares")
+    __slots__ = ("directions", "enough", "narrow", "route", "shares")
 
     def __init__(self, run, adjacency, direction, route, rtol, n_threads, enough=None):
         if not (type(adjacency) is type(direction) is type(route) is str and (adjacency, direction, route) in ASKED):
@@ -263,6 +289,7 @@ class _Settings(Question):
         self.route = route
         self.shares: str | None = None  # the route whose points are shared, once it is known
         self.enough = enough  # below this log delta an upper end is answer enough; None: never
+        self.narrow = 0.0  # a width of delta that is narrow enough, whatever part of delta that is
         self.directions = (1,) if direction == "add" else (0,) if self.mirrored or direction == "remove" else (0, 1)
 
     def deltas(self, flat: list[float], like) -> Bound:
@@ -437,7 +464,10 @@ class _Settings(Question):
                 goal = NO_LONGER if self.gaussian else NO_LONGER_PAIRS
             if found and (found.width <= goal or found.upper == math.inf):  # a jump to infinity: no route knows more
                 break
-        if self.rtol is None and self.route == "auto" and not (found and found.width <= GOOD_ENOUGH):
+            if found and self._narrow(found):
+                break
+        enough = found and (found.width <= GOOD_ENOUGH or self._narrow(found))
+        if self.rtol is None and self.route == "auto" and not enough:
             found = self._seen(what, add, at, found)
         if found is None and what == "point" and at > EPS_FAR and self.rtol is None:
             far = self._try(what, add, EPS_FAR)
@@ -448,6 +478,10 @@ class _Settings(Question):
             asked = f"delta at eps={at!r}" if what == "point" else f"eps at delta={at!r}"
             raise AccuracyError(self._refusal(asked, found and found.width))
         return found
+
+    def _narrow(self, found) -> bool:
+        """Whether a point is narrow enough, where many deltas are asked to be added to something larger."""
+        return self.narrow > 0 and exp_upper(found.upper) - exp_lower(found.lower) <= self.narrow
 
     def _seen(self, what: str, add: int, at: float, found):
         """`found`, of a run with random allocation also between what observers of parts of its outputs see and the

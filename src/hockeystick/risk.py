@@ -10,13 +10,13 @@ so that everything follows from certified deltas; chords.py has the proof of bot
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
 from . import arguments, query, worst
 from .bound import Bound, Budget, DomainError
-from .chords import EPS_MAX, Curve, Nodes, chord_share, fpr_upper, rate_lower, rate_upper, tpr_lower
+from .chords import EPS_MAX, SEEN, Curve, Nodes, fpr_upper, rate_lower, rate_upper, tail_ends, tpr_lower
 from .outward import DOWN, UP, log_slack
 from .what.mechanism import as_run, real
 from .what.pair import ADJACENCIES, one_curve
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 GOOD_ENOUGH = 1e-9
 """Relative width at which the rounds stop; the curve's own certificates are rarely narrower than a tenth of it."""
 
-STALLED = 30
-"""The rounds stop when one gains less than a tenth and the gap is below this many widths of the deltas: then those make
-it."""
+SURE = 37.0
+"""Log odds beyond which a belief is 1 but for the last digit."""
 
 REVERSE = {"remove": "add", "add": "remove"}
 
@@ -215,16 +214,13 @@ def posterior(
     ends: list[tuple[float, float, float]] = []
     routes: set[str] = set()
     for side in _sides(run, direction, options):
-        low, high = -math.inf, math.inf
-        for nodes in Curve(run, side, dict(options), routes).rounds(tau, dual=True):
-            for i in range(len(nodes.eps) - 1):
-                least, most = (chord_share(nodes, i, worse) for worse in (False, True))  # x p between the two points
-                if nodes.low[i] + least > tau * UP:
-                    low = max(low, nodes.eps[i])
-                if nodes.high[i + 1] + most < tau * DOWN:
-                    high = min(high, nodes.eps[i + 1])
-            if high - low <= 1e-8:
+        known = [-math.inf, math.inf]
+        for nodes in Curve(run, side, dict(options), routes).rounds(tau, True, known):
+            least, most = tail_ends(nodes, tau)
+            known[:] = max(known[0], least), min(known[1], most)
+            if known[1] - known[0] <= 1e-8 or known[0] + logit > SURE:
                 break
+        low, high = known
         ends.append((low, 0.5 * (low + high) if math.isfinite(low + high) else min(max(low, 0.0), high), high))
     low, mid, high = (max(end[i] for end in ends) for i in range(3))
     slack = 2 * log_slack(logit)
@@ -251,12 +247,13 @@ def _rates(run: Ran, fpr: float | Numbers, direction: str, options: Any, which: 
     curves: dict[str, Curve] = {}
     sides = _sides(run, direction, options)
     for a in flat:
-        found: list[tuple[float, float, float, float]] = []  # (tpr low, high, fnr low, high)
+        found: list[_Rates] = []
         for side in sides:
-            found.append(_point(run, side, options, a, routes, curves, found))
+            if not (found and _weaker(run, side, options, found[0])):
+                found.append(_point(run, side, options, a, routes, curves, found))
         tpr, fnr = (
-            (max(s[0] for s in found), max(s[1] for s in found)),
-            (min(s[2] for s in found), min(s[3] for s in found)),
+            (max(s.tpr[0] for s in found), max(s.tpr[1] for s in found)),
+            (min(s.fnr[0] for s in found), min(s.fnr[1] for s in found)),
         )
         low, high = (tpr, fnr)[which]
         rows.append((low, 0.5 * (low + high), high))
@@ -268,11 +265,27 @@ def _rates(run: Ran, fpr: float | Numbers, direction: str, options: Any, which: 
     return Bound(low, mid, high, "+".join(sorted(routes)), True, Budget({"chords": gap}, "rate"))
 
 
+class _Rates(NamedTuple):
+    """Lower and upper ends of tpr and fnr in one direction. Another direction is a weaker attack if its curve, or the
+    reversed one with `dual`, is at most `level` at eps."""
+
+    tpr: tuple[float, float]
+    fnr: tuple[float, float]
+    dual: bool
+    eps: float
+    level: float
+
+
+def _weaker(run, side: str, options: dict, other: _Rates) -> bool:
+    """Whether a direction is seen, cheaply, to be a weaker attack than another one [theory: risk.tpr, risk.fpr]."""
+    return query.at_most(run, other.eps, other.level, direction=REVERSE[side] if other.dual else side, **options)
+
+
 def _point(
-    run, side: str, options: dict, a: float, routes: set[str], curves: dict[str, Curve], others: list
-) -> tuple[float, float, float, float]:
-    """(tpr lower, tpr upper, fnr lower, fnr upper) at fpr a in one direction. `curves`: those of the directions that
-    were asked before; `others`: what was found for these, above whose tpr nothing is asked further.
+    run, side: str, options: dict, a: float, routes: set[str], curves: dict[str, Curve], others: list[_Rates]
+) -> _Rates:
+    """The rates at fpr a in one direction. `curves`: those of the directions that were asked before; `others`: what was
+    found for these, above whose tpr nothing is asked further.
 
     Where the threshold lies below 0 (a large), fnr is the small number. It is the fpr of the reverse test whose tpr is
     1 - a, so that fnr = max_x (1 - a - delta_rev(x)) / x, and f bounds it from above if delta_rev(x) + f x >= 1 - a for
@@ -290,10 +303,12 @@ def _point(
             return tpr_lower(nodes, a), min(rate_upper(d + a * x) for d, x in zip(nodes.high, nodes.x_up, strict=True))
 
         def lesser(low: float, high: float) -> bool:
-            return any(high <= other[0] for other in others)
+            return any(high <= other.tpr[0] for other in others)
 
         low, high = _narrowed(curve(side), a, False, (a, 1.0), ends, lesser)
-        return low, high, _one_minus(high, -1), _one_minus(low, 1)
+        best = min(curve(side).asked, key=lambda p: p.high + a * p.x_up)
+        level = (low - a * best.x_up * UP) * DOWN
+        return _Rates((low, high), (_one_minus(high, -1), _one_minus(low, 1)), False, best.eps, level)
     tpr_low, tpr_high = _one_minus(a, -1), _one_minus(a, 1)
 
     def reverse_ends(nodes: Nodes, low: float) -> tuple[float, float]:
@@ -301,37 +316,25 @@ def _point(
         return low, fpr_upper(nodes, tpr_high, low)
 
     def larger(low: float, high: float) -> bool:
-        return any(low >= other[3] for other in others)
+        return any(low >= other.fnr[1] for other in others)
 
-    low, high = _narrowed(curve(REVERSE[side]), 1 - a, True, (0.0, tpr_high), reverse_ends, larger)
-    return _one_minus(high, -1), _one_minus(low, 1), low, high
+    reverse = curve(REVERSE[side])
+    low, high = _narrowed(reverse, 1 - a, True, (0.0, tpr_high), reverse_ends, larger)
+    best = max(reverse.asked, key=lambda p: (tpr_low - p.high) / p.x_up)
+    level = (tpr_low - high * best.x_up * UP) * DOWN
+    return _Rates((_one_minus(high, -1), _one_minus(low, 1)), (low, high), True, best.eps, level)
 
 
 def _narrowed(curve: Curve, level: float, dual: bool, widest: tuple[float, float], ends, settled):
-    """The narrowest [low, high] that ends(nodes, low) gives, by nodes of levels asked before if these will do, or the
-    first that is settled(low, high)."""
-
-    def enough(low: float, high: float) -> bool:
-        return settled(low, high) or high - low <= GOOD_ENOUGH * (high if dual else min(high, 1 - high))
-
-    def narrower(low: float, high: float, nodes: Nodes) -> tuple[float, float]:
-        inner = ends(nodes, low)
-        return max(low, inner[0]), min(high, inner[1])
-
-    known = widest
-    for nodes in reversed(curve.kept):
-        known = narrower(*known, nodes)
-        if enough(*known):
-            return known
+    """The narrowest [low, high] that ends(nodes, low) gives, or the first that is settled(low, high)."""
     low, high = widest
-    gap = 1.0
     for nodes in curve.rounds(level, dual):
-        low, high = narrower(low, high, nodes)
-        last, gap = gap, high - low
-        if enough(low, high) or 0.9 * last < gap < STALLED * nodes.width() / (nodes.x_up[-1] if dual else 1.0):
+        inner = ends(nodes, low)
+        low, high = max(low, inner[0]), min(high, inner[1])
+        least = 0.0 if dual else SEEN * min(top - end for end, top in zip(nodes.low, nodes.high, strict=True))
+        if settled(low, high) or high - low <= max(GOOD_ENOUGH * (high if dual else min(high, 1 - high)), least):
             break
-    curve.kept.append(nodes)
-    return max(low, known[0]), min(high, known[1])
+    return low, high
 
 
 def _one_minus(value: float, toward: int) -> float:

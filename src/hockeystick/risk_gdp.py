@@ -42,6 +42,10 @@ PART = 0.9
 """Of the tolerance, by which the mu that is proved exceeds the one that is needed."""
 
 
+TOUCHES = 6
+"""Tangents that are tried for an interval."""
+
+
 class _Point(NamedTuple):
     """delta(eps) between low and high, and the mu of the Gaussian curve through its estimate."""
 
@@ -100,7 +104,7 @@ def mu_gdp(run: Ran, delta: float, *, tol: float = 1e-5, **options: Unpack[Asked
         raise AccuracyError(f"eps at delta={delta!r} is up to {end.upper:.6g}, and e^eps beyond a double")
     routes: set[str] = set()
     ask = query.asker(run, **options)
-    grid = np.unique(np.linspace(0.0, end.lower, 17))
+    grid = np.unique(np.linspace(0.0, end.lower, 9))
     points = _ask(ask, grid, routes)
     if not max(point.high for point in points):
         return Bound(0.0, 0.0, 0.0, "+".join(sorted(routes)), True, Budget({"cover": 0.0}, "mu"))
@@ -232,9 +236,18 @@ def _tangent(mu: float, t: float, eps: float) -> tuple[float, float]:
 
 
 def _covered(mu: float, left: _Point, right: _Point) -> bool:
-    """Whether one tangent of G_mu lies above the chord of two points: then G_mu covers the interval."""
-    t = 0.5 * (left.eps + right.eps)
-    return all(_tangent(mu, t, point.eps)[0] >= point.high for point in (left, right))  # [theory: risk.tangents]
+    """Whether one tangent of G_mu lies above the chord of two points: then G_mu covers the interval.
+
+    The later a tangent touches, the lower it is at the left point and the higher at the right one: where it is below
+    the chord at one of them, one that touches nearer to it may do, and none where it is below at both."""
+    low, high = left.eps, right.eps
+    for _ in range(TOUCHES):
+        t = 0.5 * (low + high)
+        above = [_tangent(mu, t, point.eps)[0] >= point.high for point in (left, right)]  # [theory: risk.tangents]
+        if all(above) or not any(above):
+            return all(above)
+        low, high = (t, high) if above[0] else (low, t)
+    return False
 
 
 def _above(mu: float, point: _Point) -> bool:

@@ -56,6 +56,13 @@ def beyond(question, add: int, eps: float) -> Point | None:
     return Point(lower, value, upper, ZERO, "exact")
 
 
+def top(question, add: int) -> float:
+    """An eps from which on `beyond` knows delta; or infinity."""
+    if question.gaussian:
+        return question.wall if add or not question.total else math.inf
+    return math.inf if question.replaced else ends(question.losses(add)).upper
+
+
 def _log_one_minus_exp(x: float) -> float:
     """log(1 - e^x) for x <= 0."""
     return math.log(-math.expm1(x)) if x < 0 else -math.inf
