@@ -221,6 +221,13 @@ NEED_SOME = {
         (np.zeros((4, 0)), LOSS),
         (np.zeros((4, 16)), NO),
     ],
+    "term_transform": [
+        (np.zeros((5, 16)), False, np.zeros((2, 1))),
+        (np.zeros((6, 8)), False, np.zeros((2, 1))),
+        (np.zeros((6, 0)), False, np.zeros((2, 1))),
+        (np.zeros((6, 16)), False, np.zeros((2, 0))),
+        (np.zeros((6, 16)), True, np.zeros((3, 1))),
+    ],
     "term_grown": [(np.zeros((3, 16)), 0.1, 0.1), (np.zeros((4, 8)), 0.1, 0.1), (np.zeros((4, 0)), 0.1, 0.1)],
     "term_jumps": [
         (*case, 12.0, x, rows)

@@ -156,6 +156,60 @@ int hs_term_grown(int64_t n, const double *term, double r, double rho, double *o
     return HS_OK;
 }
 
+/* Adds a block of nodes at s = sr + i si to the sums of transform_terms in every lane. */
+static inline void transform_block(const double *restrict term, int64_t n, int whole, double sr, double si,
+                                   double (*restrict sums)[LANES])
+{
+    const double *dr = term, *di = dr + n, *wr = di + n, *wi = wr + n;
+    const double *off = wi + n, *move = off + n;
+    const double mod = (sr < 0 ? -sr : sr) + (si < 0 ? -si : si);
+    int k;
+    for (k = 0; k < LANES; k++) {
+        double x = -(sr * dr[k] - si * di[k]), y = -(sr * di[k] + si * dr[k]), m1;
+        double half, less, lost, real = h2(x, &m1);
+        double E = whole ? hs_exp(x) : 1 + m1, y1 = y < 0 ? -y : y, turned, re, im;
+        double size;
+        lost = any_turned(y, &half, &less);
+        turned = half + (less < 0 ? -less : less);
+        re = (whole ? E : real) - E * half;
+        im = E * less + y * (whole ? E : m1);
+        m1 = m1 < 0 ? -m1 : m1;
+        size = whole ? E * (1 + turned + y1) : real + (1 + E) * turned + y1 * m1;
+        sums[0][k] += wr[k] * re - wi[k] * im;
+        sums[1][k] += wr[k] * im + wi[k] * re;
+        y1 = y1 < 2 ? y1 : 2;
+        sums[2][k] += off[k] * size + mod * move[k] * (whole ? E : m1 + E * y1) +
+                      lost * E * ((wr[k] < 0 ? -wr[k] : wr[k]) + (wi[k] < 0 ? -wi[k] : wi[k]));
+    }
+}
+
+/* Rows of n: parts of d, parts of weights, their moduli times the relative error of a term, times what d is off by.
+ * out: rows of n_s, parts of the sum of w h2(-sd) at s, of w e^{-sd} where `whole`, and a bound of its error. With
+ * z = -sd = x + iy, the real part of h2 is h2(x) - e^x (1 - cos y), its imaginary part e^x (sin y - y) + y (e^x - 1):
+ * e^x = 1 + m1 is within 5u|m1| + u, so that both together are within 48u of h2(x) + (1 + e^x)(1 - cos y + |sin y - y|)
+ * + |y m1|; those of e^z, with e^x by itself, within 48u of e^x (1 + 1 - cos y + |sin y - y| + |y|), 0 below e^-708
+ * [theory: allocation.epoch]. */
+HS_CLONES static void transform_terms(int64_t n, const double *restrict term, int whole, int64_t n_s,
+                                      const double *restrict s, double *restrict out)
+{
+    int64_t i, j;
+    int k, l;
+    for (j = 0; j < n_s; j++) {
+        double sums[3][LANES] = {{0}}, sr = s[j], si = s[n_s + j];
+        for (i = 0; i < n; i += LANES) transform_block(term + i, n, whole, sr, si, sums);
+        for (l = 0; l < 3; l++)
+            for (out[l * n_s + j] = 0, k = 0; k < LANES; k++) out[l * n_s + j] += sums[l][k];
+    }
+}
+
+/* See transform_terms. */
+int hs_term_transform(int64_t n, const double *term, int whole, int64_t n_s, const double *s, double *out)
+{
+    if (!(n > 0 && n % LANES == 0 && n_s > 0)) return HS_BAD_ARGUMENT;
+    transform_terms(n, term, whole, n_s, s, out);
+    return HS_OK;
+}
+
 /* Up to BLOCK of k at d = x - y but for psi, with psi's argument and in units u what k is off by in parts of itself:
  * d by 4(|x| + |y| + 2X); log X, and what g is made of, by 3u more each; n and psi by their arguments; 60u for
  * functions. k = 0 where psi < e^-72. */

@@ -296,6 +296,7 @@ cdef extern from "hs.h" nogil:
     ctypedef struct hs_rejected:
         double m, b, eta, last
     int hs_term_turned(int64_t n, const double *term, int64_t n_y, const double *y, double *out)
+    int hs_term_transform(int64_t n, const double *term, int whole, int64_t n_s, const double *s, double *out)
     int hs_term_grown(int64_t n, const double *term, double r, double rho, double *out)
     int hs_term_jumps(const hs_rejected *R, int64_t n_x, const double *x, int64_t n_y, const double *y, double *out)
     int hs_term_two(double m, double peak, int64_t n_x, const double *x, int64_t n, const double *cell, int64_t shells,

@@ -872,6 +872,18 @@ def term_turned(const double[:, ::1] term, const double[::1] y):
     return out
 
 
+def term_transform(const double[:, ::1] term, bint whole, const double[:, ::1] s):
+    """Rows of sums over one term's nodes at complex s; see transform_terms of csrc/law/one_term.c."""
+    out = np.empty((3, lengths(6, term.shape[0], 6) and lengths(2, s.shape[0], 2) and s.shape[1]))
+    cdef double[:, ::1] o = out
+    cdef int status = HS_BAD_ARGUMENT
+    if term.shape[1] and s.shape[1]:
+        with nogil:
+            status = hs_term_transform(term.shape[1], &term[0, 0], whole, s.shape[1], &s[0, 0], &o[0, 0])
+    check(status, "transform")
+    return out
+
+
 def term_grown(const double[:, ::1] term, double r, double rho):
     """Sums over one term's nodes at tilt r; see grow_terms of csrc/law/one_term.c."""
     cdef double out[4]

@@ -21,7 +21,7 @@ from ..what.given import GaussianMixture
 from ..what.groups import Group
 from ..what.mechanism import Gaussian, Laplace, PoissonSubsampled
 from ..what.ranged import BoundedRange
-from . import lattice, mixed
+from . import lattice, mixed, option
 from .near import Lines
 from .walls import rest, seen, wall_upper
 
@@ -283,7 +283,27 @@ def _ways(found: Finite):
 
 def point(question, add: int, eps: float):
     """delta(eps)."""
-    return _narrower(question, add, question.about, lambda found: _point(question, found, add, eps))
+
+    def others():
+        return _narrower(question, add, question.about, lambda found: _point(question, found, add, eps))
+
+    return _as_option(question, question.about, lambda step: option.point(step, add, eps), others)
+
+
+def _as_option(question, log_delta: float, ask: Callable, others: Callable):
+    """What the price of an option says of one epoch alone, where it is asked first or others are wide."""
+    step = question.run.parts[0][0]
+    if question.run.steps > 1 or not isinstance(step, RandomAllocation) or question.rough:
+        return others()
+    first = option.first(step, log_delta)
+    answer = None
+    for one in (lambda: ask(step), others) if first else (others, lambda: ask(step)):
+        found = one()
+        if found and not (answer and answer.width <= found.width):
+            answer = found
+        if answer and answer.width <= (WIDE if first else mixed.ENOUGH):
+            break
+    return answer
 
 
 def _lines(question, found: Finite) -> Lines | None:
@@ -371,6 +391,14 @@ def _with_infinite(log_delta: float, log_finite: float, side: int) -> float:
 
 def root(question, add: int, delta: float):
     """eps(delta), clipped at 0."""
+
+    def others():
+        return _root_by_lines(question, add, delta)
+
+    return _as_option(question, math.log(delta), lambda step: option.root(step, add, delta), others)
+
+
+def _root_by_lines(question, add: int, delta: float):
     answer = _narrower(question, add, math.log(delta), lambda found: _root(question, found, add, delta))
     if question.rough or (answer and answer.width <= mixed.ENOUGH):
         return answer

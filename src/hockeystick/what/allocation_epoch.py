@@ -1,0 +1,568 @@
+"""One epoch of random allocation alone: delta is the price of an option on S, the sum of t independent lognormals.
+
+Symbols. v = m^2, X = exp(m g - v/2), d = X - 1, phi(s) = E e^{-sX}, continued to all arg s by turning g; K = t e^eps
+for REMOVE, t e^-eps for ADD; h2(z) = e^z - 1 - z; x = K - t.
+
+Formulas [theory: allocation.option].
+    delta_REMOVE = E(S-K)_+/t,  delta_ADD = e^eps E(K-S)_+/t,
+    E(K-S)_+ = (1/2 pi i) int_{Re s = c > 0} e^{sK} phi(s)^t s^-2 ds,  E(S-K)_+ = E(K-S)_+ + t - K
+             = (1/pi) int_0^inf e^{-rK} Im [phi(r e^{-i pi})^t] r^-2 dr;
+phi(s) e^s = 1 + E h2(-sd) by the trapezoid rule on a line Im g = -tau, on the cut of phi its imaginary part by that on
+X = X0 (1 + ip)^2 [theory: allocation.epoch, allocation.edge].
+
+Error claims. Relative to delta, the sum of: aliases of the rule in s or in log r; what is beyond its ends; rounding and
+what the rules in g and p miss, carried along node by node. Each is computed.
+
+What it does not do: several epochs; the cut with so much noise that turning g costs all digits.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _core
+from ..outward import U
+from .allocation_density import LANES, _rows
+
+DEPTH = 44.0
+"""Nats that aliases and ends are below what is asked."""
+
+LARGEST = 600.0
+"""Largest exponent of a node."""
+
+NODES_MAX = 1 << 14
+STRIPS = np.array([0.15, 0.3, 0.6, 1.0, 1.5, 2.2, 3.0, 4.5, 6.0])
+ANGLE = 1.47
+"""Half widths of strips in g, and the largest angle of sX in one."""
+
+MORE = 1.02
+"""Bounds of first order in u."""
+
+
+class Value(NamedTuple):
+    """log delta; bounds, relative to delta, of aliases, ends, what inner rules miss with rounding."""
+
+    log: float
+    aliases: float
+    ends: float
+    inner: float
+
+    @property
+    def error(self) -> float:
+        return self.aliases + self.ends + self.inner
+
+
+GRID = 0.25 * np.arange(-180, 60)
+GRID_NEAR = np.where(GRID < 0, GRID + 0.25, GRID)
+
+
+def _log_phi_upper(m: float, q: np.ndarray) -> np.ndarray:
+    """log of a crude bound of phi at real q >= 0: cells of n at its largest, of e^{-qX} at the left; left of them 1."""
+    cells = -0.5 * GRID_NEAR**2 - np.multiply.outer(q, np.exp(m * GRID - 0.5 * m * m))
+    return np.minimum(np.log(np.exp(cells).sum(axis=1) * 0.1 + 1e-300), 0.0) + 1e-9
+
+
+def _peak(m: float, pull: float) -> float:
+    """Where n(g) e^{-pull X} is largest."""
+    g = 0.0
+    for _ in range(80):
+        force = m * pull * math.exp(min(m * g - 0.5 * m * m, 600.0))
+        g -= (g + force) / (1 + m * force)
+    return g
+
+
+class _Rule:
+    """phi(s) e^s - 1 by nodes on Im g = -tau, for angles of sX within `turn` of 0 there and |s| <= size."""
+
+    def __init__(
+        self, m: float, t: int, turned: float, turn: float, size: float, edge: float = 0.0, least: float = 0.0
+    ):
+        """turned: m tau. edge: the largest frequency, by which edges of strips exceed what is asked. least: where
+        positive, phi(s) itself, at |s| >= least."""
+        self.m, self.turned, self.tau, self.whole = m, turned, turned / m, least > 0
+        want = DEPTH + math.log(t) + (0.0 if self.whole else math.log1p(2 * size))
+        peak = _peak(m, size)
+        strips = np.minimum(STRIPS, (ANGLE - turn) / m)
+        more = -abs(peak) / m * np.log(np.cos(turn + m * strips))
+        more += edge * math.exp(m * peak - 0.5 * m * m) * np.sin(m * strips)
+        if self.whole:
+            more = _log_phi_upper(m, least * np.cos(turn + m * strips)) - _log_phi_upper(m, np.array([least])) + 8
+        mesh = 2 * math.pi * strips / (want + 0.5 * (self.tau + strips) ** 2 + np.minimum(more, 650.0))
+        best = int(mesh.argmax())
+        self.strip = float(strips[best])
+        self.H = H = math.ldexp(math.floor(math.ldexp(float(mesh[best]), 30)), -30)  # so that nodes are doubles
+        far = math.sqrt(2 * (want + 4) + self.tau**2)
+        k = np.arange(math.floor((peak - far) / H), math.ceil((far + m) / H) + 1)
+        self.g = g = H * k
+        part = np.expm1(m * g - 0.5 * m * m)
+        sine = math.sin(turned)
+        d = part * complex(math.cos(turned), -sine) - 2 * math.sin(0.5 * turned) ** 2 - 1j * sine  # X turned, less 1
+        if self.whole:
+            d = np.exp(m * g - 0.5 * m * m) * complex(math.cos(turned), -sine)
+        w = H / math.sqrt(2 * math.pi) * np.exp(-0.5 * (g - self.tau) * (g + self.tau))
+        W = w * np.exp(1j * self.tau * g)
+        # relative errors of weights; of terms, 52u; of sums in LANES parts
+        off = U * (2 * g * g + 2 * self.tau**2 + 4 * np.abs(self.tau * g) + 72 + g.size / LANES + LANES)
+        move = U * ((4 * np.abs(m * g) + 3 * m * m + 4 * turned + 4) * (1 + part) + 12 * np.abs(d) + 4 * turned)
+        self.term = _rows(d.real.copy(), d.imag.copy(), W.real.copy(), W.imag.copy(), w * off, w * move)
+        b = self.tau + self.strip
+        self.alias = 2 * math.exp(0.5 * b * b) / math.expm1(2 * math.pi * self.strip / H * (1 - 1e-12)) * MORE
+
+    def at(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """phi(s) e^s - 1, phi(s) where `whole`, and a bound of its error; a real s < 0 is on the cut, reached from
+        above."""
+        m, H, tau = self.m, self.H, self.tau
+        re, im, err = _core.term_transform(self.term, self.whole, np.array([s.real, s.imag]))
+        size, up = np.abs(s), np.zeros(s.size) if self.whole else np.minimum(s.real, LARGEST + 90)
+        angle = np.abs(np.where(s.real < 0, math.pi, np.angle(s)) - self.turned)
+        edge = np.exp(
+            up + _log_phi_upper(m, size * np.cos(np.minimum(angle + m * self.strip, 0.5 * math.pi)) * (1 - 1e-12))
+        )
+        err = err * MORE + self.alias * (edge if self.whole else edge + 1 + 2 * size)
+        if self.whole:
+            err = err + 4e-308 * math.exp(0.5 * tau * tau)  # e^x below e^-708
+        pull = size * np.maximum(np.cos(angle), 0.0) * (1 - 1e-12)
+        for end, side in ((float(self.g[0]), -1), (float(self.g[-1]), 1)):
+            X = math.exp(m * end - 0.5 * m * m)
+            log = up + 0.5 * (tau - end) * (tau + end) - pull * X
+            fall = np.minimum(side * (end + m * pull * X) * H, 700.0)  # of the logarithm, which is concave
+            err = err + np.where(fall > 0, H * np.exp(log) / np.expm1(np.maximum(fall, 1e-9)), math.inf)
+            if not self.whole:
+                plain, of_X = (math.exp(0.5 * tau * tau - 0.5 * x * x) for x in (end, max(abs(end - m), 1.0)))
+                err = err + plain * (1 + size) + of_X * size
+        return re + 1j * im, err * MORE
+
+
+def _log(h: np.ndarray, err: np.ndarray, whole: bool) -> tuple[np.ndarray, np.ndarray]:
+    """log(1 + h), log h where `whole`, with a bound of its error, infinite where h is lost in its own: then log of a
+    bound of the modulus."""
+    one = h if whole else 1 + h
+    mod = np.abs(one)
+    known = err < 0.1 * mod
+    x = np.where(known & (mod > 0.5) & (mod < 2) & (not whole), h, 0)
+    log = 0.5 * np.log1p(2 * x.real + x.real**2 + x.imag**2)
+    log = np.where(x != 0, log, np.log(mod + 1e-300)) + 1j * np.angle(one)
+    off = err / np.maximum(mod - err, 1e-300) + U * (40 * np.abs(log) + 4 * (x == 0))
+    return np.where(known, log, np.log(mod + err + 1e-300)), np.where(known, off, math.inf)
+
+
+@functools.lru_cache(8)
+def _largest(m: float) -> float:
+    """The largest s whose nodes stay within LARGEST."""
+    low, high = 0.0, 40.0  # its logarithm
+    for _ in range(40):
+        s = math.exp(0.5 * (low + high))
+        far = -s * math.expm1(m * (_peak(m, s) - 12) - 0.5 * m * m)
+        low, high = (0.5 * (low + high), high) if far < LARGEST else (low, 0.5 * (low + high))
+    return math.exp(low)
+
+
+@functools.lru_cache(64)
+def _real(m: float, t: int, whole: int) -> _Rule:
+    """whole: 0, or the power of 16 up to which s may be."""
+    return _Rule(m, t, 0.0, 0.0, 16.0**whole if whole else _largest(m), least=16.0 ** (whole - 1) if whole else 0.0)
+
+
+def _log_real(m: float, t: int, q: np.ndarray, whole: bool) -> tuple[np.ndarray, np.ndarray]:
+    """log phi(q) + q at q > 0, log phi(q) where `whole`, and a bound of its error."""
+    log, off = np.zeros(q.size), np.full(q.size, math.inf)
+    kinds = np.maximum(np.ceil(np.log2(q) / 4), 1).astype(int) if whole else np.zeros(q.size, dtype=int)
+    for kind in set(kinds.tolist()):
+        at = (kinds == kind) & (q < LAST if whole else q < _largest(m))
+        if at.any():
+            found, off[at] = _log(*_real(m, t, kind).at(q[at] + 0j), whole)
+            log[at] = found.real
+    return log, off
+
+
+LAST = 1e60
+
+
+# E(K-S)_+
+
+
+@functools.lru_cache(256)
+def log_put(m: float, t: int, x: float, K: float) -> Value | None:
+    """log E(K-S)_+, K = t + x, both within 4u of themselves."""
+    for whole, at in ((False, x), (True, K)):
+        found = _put(m, t, at, whole)
+        if found is not None:
+            return found
+    return None
+
+
+def _put(m: float, t: int, x: float, whole: bool) -> Value | None:
+    """By phi e^s, or phi itself with K for x."""
+    found = _saddle(m, t, x, whole)
+    if found is None:
+        return None
+    s, width = found
+    log, _ = _log_real(m, t, np.array([s]), whole)
+    top = s * x + t * log[0] - 2 * math.log(s)
+    period, aliases = _period(m, t, x, s, width, top, whole)
+    n, ends = _end(m, t, s, width, float(log[0]), period, whole)
+    if not n:
+        return None
+    y = 2 * math.pi / period * np.arange(n + 1)
+    z = s + 1j * y
+    on_line = _on_line(m, t, z, whole)
+    if on_line is None:
+        return None
+    log_z, off_z = on_line
+    known = off_z < math.inf
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = np.where(known, np.exp(1j * y * x + t * (log_z - log[0])), 0.0) * (s / z) ** 2
+        size = np.abs(value)
+        lost = np.exp(np.minimum(t * (log_z.real - log[0]), 600.0)) * np.abs(s / z) ** 2
+        lost_z = np.where(known, t * off_z + U * (30 + 4 * y * abs(x) + 8 * t * np.abs(log_z)), 0.0)
+        err = np.where(known, size * np.expm1(np.minimum(lost_z, 600.0)), lost)
+    weight = np.where(y > 0, 2.0, 1.0) / period
+    total = float(weight @ value.real)
+    inner = float(weight @ (err + U * (y.size + 4) * size)) / max(total, 1e-300)
+    inner += U * (8 * (abs(s * x) + t * abs(log[0]) + 2 * abs(math.log(s))) + 20)
+    if not total > 0:
+        return None
+    return Value(top + math.log(total), aliases / total * MORE, ends / total * MORE, inner * MORE)
+
+
+def _saddle(m: float, t: int, x: float, whole: bool) -> tuple[float, float] | None:
+    """About the least of sx + t log phi e^s - 2 log s over s > 0, and the square root of its second derivative."""
+    low, high = (0.0, math.log(LAST / 10)) if whole else (math.log(1e-4 / t), math.log(_largest(m) / 1.2))
+    for _ in range(4):
+        u = np.linspace(low, high, 24)
+        s = np.exp(u)
+        log, off = _log_real(m, t, s, whole)
+        f = np.where(off < math.inf, s * x + t * log - 2 * u, math.inf)
+        best = int(f.argmin())
+        low, high = u[max(best - 1, 0)], u[min(best + 1, 23)]
+    s = np.exp(0.5 * (low + high) + np.array([-0.01, 0.0, 0.01]))
+    log, off = _log_real(m, t, s, whole)
+    f = s * x + t * log - 2 * np.log(s)
+    h = 0.5 * float(s[2] - s[0])
+    second = float(f[0] - 2 * f[1] + f[2]) / (h * h)
+    return (float(s[1]), math.sqrt(second)) if second > 0 and off.max() < 0.1 else None
+
+
+def _period(m: float, t: int, x: float, s: float, width: float, top: float, whole: bool) -> tuple[float, float]:
+    """The least period whose aliases are rare, and a bound of them: (K-S)_+ <= e^{q(K-S)-1}/q [theory:
+    allocation.option]."""
+    q = s + np.array([-0.95, -0.85, -0.7, -0.5, -0.3, -0.15, 0.15, 0.3, 0.6, 1, 2, 3, 4, 6, 9]) * np.where(
+        np.arange(15) < 6, s, 1 / width
+    )
+    q = np.append(q, s - np.array([1.0, 2.0, 3.0, 4.0, 6.0, 9.0]) / width)
+    q = q[q > 0]
+    log, off = _log_real(m, t, q, whole)
+    f = np.where(off < math.inf, q * x + t * (log + np.minimum(off, 1.0)) - 1 - np.log(q) - top, math.inf)
+    for period in width * 8 * 1.15 ** np.arange(60):
+        with np.errstate(over="ignore"):
+            each = np.exp(np.minimum(f - np.abs(q - s) * period, 600.0)) / -np.expm1(-np.abs(q - s) * period)
+        bound = float(each[q < s].min(initial=math.inf) + each[q > s].min(initial=math.inf))
+        if bound * width < math.exp(-DEPTH + 8):
+            break
+    return float(period), bound
+
+
+def _end(m: float, t: int, s: float, width: float, log: float, period: float, whole: bool) -> tuple[int, float]:
+    """How many nodes there are, and a bound of those beyond: |phi| <= e^{tau^2/2} phi(s cos m tau + y sin m tau)
+    [theory: allocation.option]."""
+    y = 6 / width * 1.5 ** np.arange(24)
+    mean = 1.0 if not whole else -float(np.diff(_log_real(m, t, s * np.array([0.99, 1.01]), whole)[0])[0]) / (0.02 * s)
+    tau = np.minimum(np.multiply.outer(y * m * mean, [1.0, 0.6, 0.3, 0.1]), min(6.0, 1.5 / m))
+    q = s * np.cos(m * tau) + y[:, None] * np.sin(m * tau)
+    at, off = _log_real(m, t, q.ravel(), whole)
+    bound = 0.5 * tau**2 + (at + off).reshape(q.shape) - log + (0.0 if whole else s - q)
+    bound = t * bound.min(axis=1)
+    with np.errstate(over="ignore"):
+        beyond = s * s / (math.pi * y) * np.exp(np.minimum(bound, 600.0))
+    enough = np.flatnonzero(beyond * width < math.exp(-DEPTH + 8))
+    if not enough.size or not y[enough[0]] * period < 2 * math.pi * NODES_MAX:
+        return 0, math.inf
+    return math.ceil(y[enough[0]] * period / (2 * math.pi)), float(beyond[enough[0]])
+
+
+TURNS = (-1.0, 0.45, 0.9, 1.6)
+
+
+def _on_line(m: float, t: int, z: np.ndarray, whole: bool) -> tuple[np.ndarray, np.ndarray] | None:
+    """log phi(z) + z on a line, by rules turned as far as arg z asks."""
+    angle = np.angle(z)
+    log, off = np.zeros(z.size, dtype=complex), np.zeros(z.size)
+    for low, high in itertools.pairwise(TURNS):
+        at = (angle > low) & (angle <= high)
+        if not at.any():
+            continue
+        last = float(angle[at].max())
+        turned = 0.0 if low < 0 else min(0.6 * last, 2.5 * m)
+        turned = max(turned, last - 1.35)
+        if turned > 25 * m:
+            return None
+        turn = max(last - turned, turned - low if low > 0 else 0.0)
+        rule = _Rule(
+            m, t, turned, turn, float(np.abs(z[at]).max()), float(z[at].imag.max()), float(z[0].real) if whole else 0.0
+        )
+        log[at], off[at] = _log(*rule.at(z[at]), whole)
+    return log, off
+
+
+# E(S-K)_+ along the cut
+
+STEP, TURN = 0.03125, 0.3
+"""Mesh in log r, and half the width of its strip."""
+
+SPAN = 0.03
+"""Cells of X by which phi is bounded are so wide in log X."""
+
+LOOP = 45.0
+
+
+def _larger_root(m: float, r: np.ndarray) -> np.ndarray:
+    """The larger g with rX = g/m, where r X - g^2/2 is least; where there is none the smallest that one can be."""
+    low, high = np.full(r.size, 1 / m), np.full(r.size, 2 / m + 1.0)
+    f = lambda g: np.log(r * m) + m * g - 0.5 * m * m - np.log(g)  # noqa: E731
+    for _ in range(40):
+        high = np.where(f(high) < 0, 1.4 * high, high)
+    none = f(low) >= 0
+    for _ in range(50):
+        mid = 0.5 * (low + high)
+        below = f(mid) < 0
+        low, high = np.where(below, mid, low), np.where(below, high, mid)
+    return np.where(none, 1 / m, 0.5 * (low + high))
+
+
+def _log_loop_upper(m: float, g: np.ndarray, R: np.ndarray, turn: float = 0.0) -> np.ndarray:
+    """log of a bound of the integral along X = X0 e^{i turn} (1 + ip)^2, R = |r| X0, of the modulus
+    [theory: allocation.edge]."""
+    v = m * m
+    q = np.maximum((2.5 if turn else 2.0) / v - g / m - 0.5, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        log = R - 0.5 * g * g + 2.5 * turn * turn / v + 0.5 * np.log(0.5 / (R - q)) - math.log(m)
+    return np.where(R > q, log, math.inf)
+
+
+def _discontinuity(m: float, r: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """-Im phi(r e^{i pi}) over e to the third, a bound of its error over the same: the trapezoid rule in p."""
+    g = _larger_root(m, r)
+    R = r * np.exp(m * g - 0.5 * m * m)
+    base = R - 0.5 * g * g
+    end = np.sqrt(LOOP / R)
+    strip = np.minimum(0.5, np.sqrt(2.0 / (1 + g / m)))
+    mesh = 2 * math.pi * strip / LOOP
+    count = np.ceil(end / mesh).astype(int)
+    n = int(count.max())
+    p = np.multiply.outer(mesh, np.arange(n + 1))
+    log = np.log1p(1j * p)
+    at = g[:, None] + 2 / m * log
+    exponent = R[:, None] * (2j * p - p * p) - (at - g[:, None]) * (at + g[:, None]) / 2 - log
+    with np.errstate(under="ignore"):
+        value = np.exp(exponent)
+    weight = np.where(np.arange(n + 1) > 0, 2.0, 1.0) * mesh[:, None] / (m * math.sqrt(2 * math.pi))
+    total = (weight * value.real).sum(axis=1)
+    units = 20 + n + (R * (12 + 3 * m * g + 3 * m * m))[:, None] * (1 + p) ** 2 + 8 * np.abs(at) ** 2
+    err = U * (weight * np.abs(value) * units).sum(axis=1)
+    edges = [_log_loop_upper(m, g + 2 / m * np.log(1 + x * strip), R * (1 + x * strip) ** 2) for x in (1, -1)]
+    q = np.maximum(2 / (m * m) - g / m - 0.5, 0.0)
+    rate = 2 * math.pi * strip / mesh
+    with np.errstate(over="ignore"):
+        err = err + np.exp(np.logaddexp(*edges) - base) / np.expm1(rate)
+        last = (R - q) * (mesh * n) ** 2
+        ends = (
+            np.exp(-last) / (m * math.sqrt(2 * math.pi)) * (mesh + 2 * np.sqrt(math.pi / np.maximum(4 * (R - q), 1e-9)))
+        )
+    return total, np.where(R > q, (err + ends) * MORE, math.inf), base
+
+
+class _Axis:
+    """phi at -r for r = e^{STEP j} with whole j, and bounds beside."""
+
+    def __init__(self, m: float, t: int, j: np.ndarray):
+        self.m, self.t = m, t
+        self.u = STEP * j
+        self.r = r = np.exp(self.u)
+        turned = min(max(1.3 + 0.5 * m, 1.75), 2.5)
+        rule = _Rule(m, t, turned, math.pi - turned, float(r[-1]))
+        h, err = rule.at(-r + 0j)
+        jump, jump_err, base = _discontinuity(m, r)
+        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+            scale = np.exp(np.minimum(base - r, 300.0))
+            better = jump_err * scale < err
+            im = np.where(better, jump * scale, -h.imag)
+            rel = np.where(better, jump_err / np.abs(jump) + U * (8 + 4 * np.abs(base - r)), err / np.abs(h.imag))
+            log_im = np.where(better, np.log(np.abs(jump)) + base - r, np.log(np.abs(h.imag)))
+            mod = np.hypot(1 + h.real, im)
+            part = err / np.maximum(mod - err, 1e-300)
+            self.log = 0.5 * np.log1p(2 * h.real + h.real**2 + im**2)
+            self.off = part + rel * np.abs(im) / mod + 8 * U * np.abs(self.log)
+            angle = np.arctan2(im, 1 + h.real)
+            small = np.abs(im) < 1e-20 * mod
+            self.sign = np.sign(np.where(better, jump, -h.imag))
+            self.log_turned = math.log(t) + np.where(small, log_im - self.log, np.log(np.abs(angle)))
+            self.off_turned = rel + part + 8 * U * (1 + np.abs(self.log_turned))  # relative
+        self.bad = ~((err < 0.1 * mod) & (rel < 0.5)) | (small & (h.real < -0.9))
+
+    def logs(self, x: float) -> np.ndarray:
+        """Logs of about the moduli of terms."""
+        with np.errstate(over="ignore", under="ignore"):
+            log = self.t * self.log - self.r * x - self.u + np.minimum(self.log_turned, 0.0)
+        return np.where(self.bad, -math.inf, log)
+
+    def price(self, x: float, K: float) -> Value | None:
+        """log E(S-K)_+, K = t + x, x > 0."""
+        t, r, u = self.t, self.r, self.u
+        logs = self.logs(x)
+        top = float(logs.max())
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            turned = np.exp(np.minimum(self.log_turned, 300.0))
+            part = np.where(turned < 1e-3, 1 - turned * turned / 6, np.sin(turned) / turned)  # within u
+            size = np.exp(np.minimum(logs - np.minimum(self.log_turned, 0.0) + self.log_turned - top, 600.0))
+            off = t * self.off + U * (16 + 6 * (r * x + t * np.abs(self.log) + np.abs(u) + np.abs(self.log_turned)))
+            off, lost = np.minimum(off, 600.0), np.minimum(self.off_turned, 2 / np.maximum(turned, 1e-300))
+            err = size * (np.abs(part) * np.expm1(off) + np.exp(off) * lost)
+        seen = ~self.bad & (size > 0)
+        total = float((self.sign * size * part)[seen].sum()) * STEP / math.pi
+        if not total > 0 or self.bad.any():
+            return None
+        inner = float(err[seen].sum() + 1e-300) * STEP / math.pi / total
+        edges, ends = self._missed_upper(K, top)
+        inner += U * (u.size + 30 + 8 * abs(top) + 1.3 * edges / TURN / total)  # e^u is within 2u
+        alias = edges / math.expm1(2 * math.pi * TURN / STEP * (1 - 1e-9)) / total / math.pi
+        return Value(top + math.log(total), alias * MORE, ends / total / math.pi * MORE, inner * MORE)
+
+    def _cells_upper(self, r1: np.ndarray, r2: np.ndarray, K: float, turn: float, power: bool = False) -> np.ndarray:
+        """Logs of bounds of |e^{-rK} Im phi(-r)^t / r| for |r| in cells, |arg r| = turn; power: by that of the loop
+        alone         [theory: allocation.edge]."""
+        m, t, c, beta = self.m, self.t, math.cos(turn), (0.5 * math.pi + turn) / self.m
+        step = SPAN / m
+        g = np.arange(-9.0, float(_larger_root(m, r1[:1])[0]) + 1.0, step)
+        d = np.expm1(m * np.append(g, g[-1] + step) - 0.5 * m * m)
+        mass = np.maximum(0.4 * step * np.exp(-0.5 * np.where(g < 0, np.minimum(g + step, 0.0), g) ** 2), 1e-300)
+        z = np.minimum(np.multiply.outer(c * r2, d), 1e300)
+        with np.errstate(over="ignore", under="ignore"):
+            h2 = np.where(np.abs(z) < 1e-3, 0.51 * z * z, np.expm1(z) - z) * (1 + 1e-9)
+            sums = np.cumsum(np.maximum(h2[:, 1:], h2[:, :-1]) * mass, axis=1) + 2e-19 * (1 + c * r2[:, None])
+            end = g + step
+            low = 0.5 * (beta - end) * (beta + end)
+            upright = math.log(0.4 * beta) + low + np.multiply.outer(r2, 1 + d[1:])
+            flat = np.where(end > 1, low - np.log(2.5 * np.maximum(end, 1.0)), 0.5 * beta * beta)
+            more = (sums + np.exp(np.minimum(upright, 600.0)) + np.exp(flat)).min(axis=1)
+        log_most = np.log1p(more * (1 + 1e-9))
+        at = _larger_root(m, r2)
+        X = np.exp(m * at - 0.5 * m * m)
+        one = math.log(t) + _log_loop_upper(m, at, r1 * X, turn) + (r2 - r1) * X  # t times half of |a - b|
+        if not power:
+            one = np.minimum(one, log_most + c * r2)
+        return (t - 1) * log_most - c * (r1 * K - (t - 1) * r2) + one - np.log(r1) + 1e-6
+
+    def _missed_upper(self, K: float, top: float) -> tuple[float, float]:
+        """Bounds, over e^top, of the integrals of the moduli on both edges of the strip, and of the nodes beyond the
+        ends."""
+        m, t, c = self.m, self.t, math.cos(TURN)
+        first, last, grown = float(self.u[0]), float(self.u[-1]), t * (0.5 * math.pi + TURN) ** 2 / (2 * m * m)
+        far = max(last + 1.0, math.log((grown + 90 + abs(top) + abs(math.log(K))) / (c * K)))
+        places = np.append(np.arange(first - 2.0, far, 0.1), far)
+        parts = np.clip(np.ceil(np.diff(np.exp(places)) * t * c / CELL), 1, CELLS_MAX).astype(int)
+        cells = [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(places, places[1:], parts, strict=False)]
+        r = np.exp(np.concatenate([*cells, places[-1:]]))
+        width = np.diff(np.log(r))
+        high = (1 + STEP) * math.exp(min(grown - c * K * float(r[-1]) - float(np.log(r[-1])) - top, 600.0))
+        missed = []
+        for turn in (TURN, 0.0):
+            at = np.flatnonzero((r[1:] <= self.r[0]) | (r[:-1] >= self.r[-1]) | (turn > 0))
+            logs = [self._cells_upper(r[:-1][i], r[1:][i], K, turn) for i in np.array_split(at, 1 + at.size // 64)]
+            with np.errstate(over="ignore"):
+                bounds = np.exp(np.minimum(np.concatenate(logs) - top, 600.0))
+            total = float((bounds * (width[at] + (0.0 if turn else STEP))).sum())
+            missed.append(total + self._low_upper(float(r[0]), K, top, turn) + high)
+        return 2 * missed[0], missed[1]
+
+    def _low_upper(self, r: float, K: float, top: float, turn: float) -> float:
+        """Of what lies below r, where rX is kept [theory: allocation.edge]."""
+        at = float(_larger_root(self.m, np.array([r]))[0])
+        power = at / self.m - 1
+        if not power > 0.5:
+            return math.inf
+        log = float(self._cells_upper(np.array([r]), np.array([r]), K, turn, power=True)[0]) - top
+        log += math.cos(turn) * r * (K - self.t + 1)  # e^{-r(K-t+1)} is up to 1 there
+        return math.exp(min(log, 600.0)) * (1 / power + STEP)
+
+
+CELL, CELLS_MAX = 10.0, 80
+"""Nats that a bound may vary by in a cell of r; cells of a tenth of log r at most."""
+
+
+@functools.lru_cache(4)
+def _coarse(m: float, t: int) -> _Axis:
+    """Nodes for all K, so far apart that they place others and give about the price."""
+    return _Axis(m, t, np.arange(math.floor(-(46 * m + math.log(t) + 4) / STEP), math.ceil(2.5 / STEP), FAR))
+
+
+FAR = 12
+"""Nodes of STEP from one to the next of these."""
+
+
+@functools.lru_cache(256)
+def log_call(m: float, t: int, x: float, K: float) -> Value | None:
+    """log E(S-K)_+, K = t + x, x > 0, along the cut; None where that is out of reach."""
+    coarse = _coarse(m, t)
+    log = coarse.logs(x)
+    seen = np.flatnonzero(log > log.max() - DEPTH)
+    if seen[0] == 0 or seen[-1] == log.size - 1:
+        return None
+    first, last = (round(float(coarse.u[i]) / STEP) for i in (seen[0] - 1, seen[-1] + 1))
+    return _Axis(m, t, np.arange(first, last + 1)).price(x, K)
+
+
+def about_root(m: float, t: int, add: int, goal: float) -> tuple[float, float] | None:
+    """About where log delta(eps) is `goal`, and its slope there."""
+    about = functools.partial(_about, m, t, add)
+    low, high, step = 0.0, 1e-3, 4.0
+    while (value := about(high)) is not None and value > goal:
+        low, high = high, high * step
+        if high > 600:
+            return None
+    if value is None:
+        return None
+    for _ in range(60):
+        mid = math.sqrt(low * high) if low > 0 else 0.5 * high
+        value = about(mid)
+        if value is None:
+            return None
+        low, high = (mid, high) if value > goal else (low, mid)
+        if high - low < 1e-3 * high or high < 1e-9:
+            break
+    mid = 0.5 * (low + high)
+    h = 1e-2 * mid
+    up, down = about(mid + h), about(mid - h)
+    return None if up is None or down is None else (mid, (up - down) / (2 * h))
+
+
+def _about(m: float, t: int, add: int, eps: float) -> float | None:
+    """About log delta(eps)."""
+    x, K = (t * math.expm1(-eps), t * math.exp(-eps)) if add else (t * math.expm1(eps), t * math.exp(eps))
+    if add:
+        for whole, at in ((False, x), (True, K)):
+            found = _saddle(m, t, at, whole)
+            if found is not None:
+                s, width = found
+                log = float(_log_real(m, t, np.array([s]), whole)[0][0])
+                return eps + s * at + t * log - 2 * math.log(s) - math.log(width * math.sqrt(2 * math.pi) * t)
+        return None
+    put = log_put(m, t, x, K)
+    if put and put.log - math.log(t) < 600:
+        part = math.exp(put.log - math.log(t))
+        value = part - math.expm1(eps)
+        if value > 1e3 * part * (put.error + 1e-15):
+            return math.log(value)
+    if m < LEAST_SHIFT:
+        return None
+    sizes = _coarse(m, t).logs(x)
+    top = float(sizes.max())
+    return top + math.log(float(np.exp(sizes - top).sum()) * STEP * FAR / math.pi) - math.log(t)
+
+
+LEAST_SHIFT = 0.25
+"""m from which the cut is asked: with more noise turning g costs all digits."""

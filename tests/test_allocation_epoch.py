@@ -1,0 +1,189 @@
+"""One epoch of random allocation alone, against Black and Scholes' formula, quadrature in many digits, and lines."""
+
+import math
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+import hockeystick as hs
+from hockeystick import _core
+from hockeystick.what import allocation_epoch as epoch
+
+U = 2.0**-53
+
+
+def black_scholes(m, K, put):
+    """E(X-K)_+ or E(K-X)_+ of one lognormal of mean one."""
+    m, K = mpf(m), mpf(K)
+    d = -mp.log(K) / m + m / 2
+    return K * mp.ncdf(m - d) - mp.ncdf(-d) if put else mp.ncdf(d) - K * mp.ncdf(d - m)
+
+
+@pytest.mark.parametrize("m", [5.0, 1.7, 1.0, 0.4])
+@pytest.mark.parametrize("deep", [1.0, 3.0, 12.0, 36.0])
+def test_one_term(m, deep):
+    """t = 1: both prices, to 1e-300 [theory: allocation.option]."""
+    up, down = math.exp(m * deep + 0.5 * m * m), math.exp(-m * deep)
+    with mp.workdps(60):
+        call = epoch.log_call(m, 1, up - 1, up)
+        if call is not None:
+            assert call.error < (1e-9 if m >= 1 else 1e-4)
+            assert abs(call.log - mp.log(black_scholes(m, up, put=False))) <= call.error + 8 * U * abs(call.log)
+        assert call is not None or (deep <= 3 and m <= 1)
+        put = epoch.log_put(m, 1, down - 1, down)
+        if put is not None:  # no line of so few terms ends soon
+            assert put.error < 1e-9 or m > 1
+            assert abs(put.log - mp.log(black_scholes(m, down, put=True))) <= put.error + 8 * U * abs(put.log)
+        assert put is not None or deep != 12.0 or m == 5.0
+
+
+@pytest.mark.parametrize(("m", "eps"), [(2.0, 1.0), (2.0, 9.0), (1.0, 4.0), (4.0, 30.0)])
+def test_two_terms(m, eps):
+    """t = 2: a call on one term with what the other leaves of the strike, in many digits."""
+    K, v = 2 * math.exp(eps), m * m
+    with mp.workdps(30):
+
+        def given(g):
+            rest = mpf(K) - mp.exp(m * g - mpf(v) / 2)
+            return mp.npdf(g) * (1 - rest if rest <= 0 else black_scholes(m, rest, False))
+
+        at = (mp.log(K) + mpf(v) / 2) / m
+        cuts = sorted(
+            [mpf(-14), mpf(-4), mpf(0), mpf(m), at / 2, at - 1, at - 0.1, at, at + 0.1, at + 1, at + 6, mpf(60)]
+        )
+        true = mp.quad(given, cuts)
+    call = epoch.log_call(m, 2, 2 * math.expm1(eps), K)
+    assert call.error < 1e-11 and abs(call.log - mp.log(true)) < call.error + 1e-12
+
+
+def test_sums_over_one_term_at_complex_s():
+    """h2 and e^z of one node within what the C file claims [theory: allocation.epoch]."""
+    rng = np.random.default_rng(5)
+    worst = 0.0
+    with mp.workdps(40):
+        for _ in range(400):
+            z = complex(*(rng.choice([-1, 1], 2) * 10 ** rng.uniform(-5, [2.0, 3.0], 2)))
+            z = complex(min(z.real, 40.0), z.imag)
+            rows = np.zeros((6, 16))
+            rows[:, 3] = 1.0, 0.0, 1.0, 0.0, 1.0, 0.0
+            for whole in (False, True):
+                re, im, size = _core.term_transform(rows, whole, -np.array([[z.real], [z.imag]]))[:, 0]
+                true = mp.exp(z) - (0 if whole else 1 + mp.mpc(z))
+                off = abs(re - true.real) + abs(im - true.imag)
+                assert off <= 48 * U * size and size <= (60 + 4 * abs(z)) * (abs(true) + mp.exp(z.real) * 3 + abs(z))
+                worst = max(worst, float(off / (48 * U * size)))
+            rows[4:, 3] = 0.0, 1.0
+            moved = _core.term_transform(rows, False, -np.array([[z.real], [z.imag]]))[2, 0]
+            assert moved >= abs(z) * abs(mp.expm1(z)) * (1 - 1e-12)
+    assert worst > 0.02
+
+
+@pytest.mark.parametrize("m", [0.5, 1.0, 3.0])
+def test_phi_beside_and_on_the_cut(m):
+    """phi turned, by quadrature in many digits along other paths; its imaginary part where it is e^-50, too [theory:
+    allocation.edge]."""
+    rule = epoch._Rule(m, 1, 1.9, math.pi - 1.9, 1.0)
+    r = np.array([1e-3, 0.02, 0.3])
+    h, err = rule.at(-r + 0j)
+    jump, off, base = epoch._discontinuity(m, r)
+    with mp.workdps(50):
+        for i, x in enumerate(r.tolist()):
+
+            def turned(g, x=x):
+                at = mp.mpc(g, -mpf("2.2") / m)
+                return mp.exp(mpf(x) * mp.exp(m * at - mpf(m) ** 2 / 2) - at**2 / 2) / mp.sqrt(2 * mp.pi)
+
+            true = mp.quad(turned, mp.linspace(-16, 30, 185)) * mp.exp(-mpf(x)) - 1
+            assert abs(h[i] - true) <= err[i] < 1e-9
+            if base[i] > -50:
+                log = mp.log(-true.imag) + x
+                assert abs(mp.log(jump[i]) + base[i] - log) <= off[i] / jump[i] < 1e-9
+    assert base[-1] > -50
+
+
+def test_bounds_beside_the_cut():
+    """M and t|I| bound phi and its imaginary part on turned rays, and are near them [theory: allocation.edge]."""
+    m, t, near = 1.0, 50, math.inf
+    axis = epoch._Axis(m, t, np.arange(-40, 10))
+    with mp.workdps(40):
+        for r in (0.05, 0.3):
+            for turn in (0.0, 0.3):
+                K = 3.0 * t
+                bound = axis._cells_upper(np.array([r]), np.array([r]), K, turn)[0]
+
+                def phi(side, r=r, turn=turn):
+                    s = mpf(r) * mp.expj(side * (mp.pi + side * turn))
+                    y = side * mpf("2.3") / m
+                    at = lambda g: mp.mpc(g, -y)  # noqa: E731
+                    f = lambda g: mp.exp(-s * mp.exp(m * at(g) - mpf(m) ** 2 / 2) - at(g) ** 2 / 2) / mp.sqrt(2 * mp.pi)  # noqa: E731
+                    return mp.quad(f, mp.linspace(-14, 14, 57))
+
+                s = mpf(r) * mp.expj(turn)
+                true = abs((phi(1) ** t - phi(-1) ** t) / 2 * mp.exp(-s * K) / s)
+                assert mp.log(true) <= bound
+                near = min(near, bound - float(mp.log(true)))
+    assert near < 8
+
+
+def test_nothing_is_claimed_where_aliases_are(monkeypatch):
+    """A coarse rule in s, in log r or in g says so."""
+    args = (1.0, 1000, 1000 * math.expm1(5.0), 1000 * math.exp(5.0))
+    good = epoch.log_call(*args)
+    for name, value in (("STEP", 0.5), ("LOOP", 8.0), ("DEPTH", 8.0)):
+        epoch.log_call.cache_clear()
+        epoch._coarse.cache_clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(epoch, name, value)
+            call = epoch.log_call(*args)
+        assert call is None or (call.error > 1e3 * good.error and abs(call.log - good.log) < call.error)
+    epoch.log_call.cache_clear()
+    epoch._coarse.cache_clear()
+    low = (1.0, 1000, 1000 * math.expm1(-0.1), 1000 * math.exp(-0.1))
+    epoch.log_put.cache_clear()
+    sharp = epoch.log_put(*low)
+    for name, value in (("DEPTH", 12.0), ("LARGEST", 1e-2)):
+        epoch.log_put.cache_clear()
+        epoch._real.cache_clear()
+        epoch._largest.cache_clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(epoch, name, value)
+            put = epoch.log_put(*low)
+        assert put is None or abs(put.log - sharp.log) < put.error
+    for kept in (epoch.log_put, epoch._real, epoch._largest):
+        kept.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("sigma", "t", "delta", "direction", "eps"),
+    [
+        (0.4196, 456_064, 4.8e-10, "remove", 3.91123),
+        (0.8984, 247_479, 3.7e-281, "add", 0.108210),
+        (0.2132, 5_378, 8e-241, "add", 8.17012),
+        (0.3425, 7_239, 3.3e-247, "remove", None),
+        (1.71, 1_552, 2.2e-265, "remove", 13.0956),
+    ],
+)
+def test_settings_that_no_line_knew(sigma, t, delta, direction, eps):
+    """Refused, or 0.6 to 70 % wide, before."""
+    run = hs.random_allocation(hs.gaussian(sigma), t)
+    b = hs.epsilon(run, delta, direction=direction)
+    assert b.certified and b.upper - b.lower < 1e-9 * b.upper
+    if eps:
+        assert b.estimate == pytest.approx(eps, rel=2e-4)
+    inside = hs.log_delta(run, b.estimate, direction=direction)
+    assert abs(inside.estimate - math.log(delta)) < 1e-8 * abs(math.log(delta))
+
+
+@pytest.mark.parametrize(("sigma", "t"), [(1.0, 1000), (0.5, 300)])
+def test_prices_meet_lines(sigma, t):
+    """The transform of an epoch on a line, which shares nothing but one term's law."""
+    from hockeystick.routes import option
+
+    run = hs.random_allocation(hs.gaussian(sigma), t)
+    for add, direction in enumerate(("remove", "add")):
+        for eps in (0.05, 0.4, 1.5):
+            line = hs.log_delta(run, eps, direction=direction, route="contour")
+            price = option.point(run, add, eps)
+            assert price is None or (price.lower <= line.upper and line.lower <= price.upper)
+            assert price is not None or not add
