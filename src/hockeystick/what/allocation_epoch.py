@@ -111,7 +111,8 @@ class _Rule:
         move = U * ((4 * np.abs(m * g) + 3 * m * m + 4 * turned + 4) * (1 + part) + 12 * np.abs(d) + 4 * turned)
         self.term = _rows(d.real.copy(), d.imag.copy(), W.real.copy(), W.imag.copy(), w * off, w * move)
         b = self.tau + self.strip
-        self.alias = 2 * math.exp(0.5 * b * b) / math.expm1(2 * math.pi * self.strip / H * (1 - 1e-12)) * MORE
+        rate = 2 * math.pi * self.strip / H * (1 - 1e-12)  # its exponential may be beyond a double
+        self.alias = 2 * math.exp(0.5 * b * b - rate) / -math.expm1(-rate) * MORE
 
     def at(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """phi(s) e^s - 1, phi(s) where `whole`, and a bound of its error; a real s < 0 is on the cut, reached from
