@@ -58,13 +58,19 @@ class Value(NamedTuple):
 
 
 GRID = 0.25 * np.arange(-180, 60)
+LEFT = -45.0 * 1.2 ** np.arange(40)
+"""Left of the grid: growing cells, the last of which has no end."""
 GRID_NEAR = np.where(GRID < 0, GRID + 0.25, GRID)
 
 
 def _log_phi_upper(m: float, q: np.ndarray) -> np.ndarray:
-    """log of a crude bound of phi at real q >= 0: cells of n at its largest, of e^{-qX} at the left; left of them 1."""
+    """log of a crude bound of phi at real q >= 0: cells of n at its largest, of e^{-qX} at the left."""
     cells = -0.5 * GRID_NEAR**2 - np.multiply.outer(q, np.exp(m * GRID - 0.5 * m * m))
-    return np.minimum(np.log(np.exp(cells).sum(axis=1) * 0.1 + 1e-300), 0.0) + 1e-9
+    top = cells.max(axis=1)
+    log = top + np.log(np.exp(np.maximum(cells - top[:, None], -700.0)).sum(axis=1) * 0.1)
+    ends = np.append(np.exp(m * LEFT[1:] - 0.5 * m * m), 0.0)
+    left = np.logaddexp.reduce(-0.5 * LEFT**2 - np.multiply.outer(q, ends), axis=1)
+    return np.minimum(np.logaddexp(log, left), 0.0) + 1e-9
 
 
 def _peak(m: float, pull: float) -> float:
@@ -108,7 +114,7 @@ class _Rule:
         W = w * np.exp(1j * self.tau * g)
         # relative errors of weights; of terms, 52u; of sums in LANES parts
         off = U * (2 * g * g + 2 * self.tau**2 + 4 * np.abs(self.tau * g) + 72 + g.size / LANES + LANES)
-        move = U * ((4 * np.abs(m * g) + 3 * m * m + 4 * turned + 4) * (1 + part) + 12 * np.abs(d) + 4 * turned)
+        move = U * ((6 * np.abs(m * g) + 5 * m * m + 4 * turned + 4) * (1 + part) + 12 * np.abs(d) + 4 * turned)
         self.term = _rows(d.real.copy(), d.imag.copy(), W.real.copy(), W.imag.copy(), w * off, w * move)
         b = self.tau + self.strip
         rate = 2 * math.pi * self.strip / H * (1 - 1e-12)  # its exponential may be beyond a double
@@ -119,11 +125,10 @@ class _Rule:
         above."""
         m, H, tau = self.m, self.H, self.tau
         re, im, err = _core.term_transform(self.term, self.whole, np.array([s.real, s.imag]))
-        size, up = np.abs(s), np.zeros(s.size) if self.whole else np.minimum(s.real, LARGEST + 90)
+        size, up = np.abs(s), np.zeros(s.size) if self.whole else s.real
         angle = np.abs(np.where(s.real < 0, math.pi, np.angle(s)) - self.turned)
-        edge = np.exp(
-            up + _log_phi_upper(m, size * np.cos(np.minimum(angle + m * self.strip, 0.5 * math.pi)) * (1 - 1e-12))
-        )
+        edge = up + _log_phi_upper(m, size * np.cos(np.minimum(angle + m * self.strip, 0.5 * math.pi)) * (1 - 1e-12))
+        edge = np.exp(np.minimum(edge, 700.0)) * (1 + 8 * U * size)
         err = err * MORE + self.alias * (edge if self.whole else edge + 1 + 2 * size)
         if self.whole:
             err = err + 4e-308 * math.exp(0.5 * tau * tau)  # e^x below e^-708
@@ -132,7 +137,11 @@ class _Rule:
             X = math.exp(m * end - 0.5 * m * m)
             log = up + 0.5 * (tau - end) * (tau + end) - pull * X
             fall = np.minimum(side * (end + m * pull * X) * H, 700.0)  # of the logarithm, which is concave
-            err = err + np.where(fall > 0, H * np.exp(log) / np.expm1(np.maximum(fall, 1e-9)), math.inf)
+            err = err + np.where(
+                fall > 0,
+                H * np.exp(np.minimum(log, 650.0)) * (1 + 8 * U * size) / np.expm1(np.maximum(fall, 1e-9)),
+                math.inf,
+            )
             if not self.whole:
                 plain, of_X = (math.exp(0.5 * tau * tau - 0.5 * x * x) for x in (end, max(abs(end - m), 1.0)))
                 err = err + plain * (1 + size) + of_X * size
@@ -220,7 +229,7 @@ def _put(m: float, t: int, x: float, whole: bool) -> Value | None:
         value = np.where(known, np.exp(1j * y * x + t * (log_z - log[0])), 0.0) * (s / z) ** 2
         size = np.abs(value)
         lost = np.exp(np.minimum(t * (log_z.real - log[0]), 600.0)) * np.abs(s / z) ** 2
-        lost_z = np.where(known, t * off_z + U * (30 + 4 * y * abs(x) + 8 * t * np.abs(log_z)), 0.0)
+        lost_z = np.where(known, t * off_z + U * (30 + 8 * y * abs(x) + 8 * t * (np.abs(log_z) + abs(log[0]))), 0.0)
         err = np.where(known, size * np.expm1(np.minimum(lost_z, 600.0)), lost)
     weight = np.where(y > 0, 2.0, 1.0) / period
     total = float(weight @ value.real)
@@ -256,7 +265,7 @@ def _period(m: float, t: int, x: float, s: float, width: float, top: float, whol
         np.arange(15) < 6, s, 1 / width
     )
     q = np.append(q, s - np.array([1.0, 2.0, 3.0, 4.0, 6.0, 9.0]) / width)
-    q = q[q > 0]
+    q = q[(q > 0) & (np.abs(q - s) > 1e-9 * s)]
     log, off = _log_real(m, t, q, whole)
     f = np.where(off < math.inf, q * x + t * (log + np.minimum(off, 1.0)) - 1 - np.log(q) - top, math.inf)
     for period in width * 8 * 1.15 ** np.arange(60):
@@ -363,7 +372,7 @@ def _discontinuity(m: float, r: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
         value = np.exp(exponent)
     weight = np.where(np.arange(n + 1) > 0, 2.0, 1.0) * mesh[:, None] / (m * math.sqrt(2 * math.pi))
     total = (weight * value.real).sum(axis=1)
-    units = 20 + n + (R * (12 + 3 * m * g + 3 * m * m))[:, None] * (1 + p) ** 2 + 8 * np.abs(at) ** 2
+    units = 20 + n + (R * (12 + 6 * m * g + 5 * m * m))[:, None] * (1 + p) ** 2 + 24 * np.abs(at) ** 2
     err = U * (weight * np.abs(value) * units).sum(axis=1)
     edges = [_log_loop_upper(m, g + 2 / m * np.log(1 + x * strip), R * (1 + x * strip) ** 2) for x in (1, -1)]
     q = np.maximum(2 / (m * m) - g / m - 0.5, 0.0)
@@ -403,7 +412,7 @@ class _Axis:
             self.sign = np.sign(np.where(better, jump, -h.imag))
             self.log_turned = math.log(t) + np.where(small, log_im - self.log, np.log(np.abs(angle)))
             self.off_turned = rel + part + 8 * U * (1 + np.abs(self.log_turned))  # relative
-        self.bad = ~((err < 0.1 * mod) & (rel < 0.5)) | (small & (h.real < -0.9))
+        self.bad = ~((err < 0.1 * mod) & (rel < 0.03)) | (small & (h.real < -0.9))
 
     def logs(self, x: float) -> np.ndarray:
         """Logs of about the moduli of terms."""
@@ -418,18 +427,20 @@ class _Axis:
         top = float(logs.max())
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             turned = np.exp(np.minimum(self.log_turned, 300.0))
-            part = np.where(turned < 1e-3, 1 - turned * turned / 6, np.sin(turned) / turned)  # within u
+            part = np.where(
+                turned < 1e-4, 1 - turned * turned / 6, np.sin(turned) / np.maximum(turned, 1e-4)
+            )  # within 2u
             size = np.exp(np.minimum(logs - np.minimum(self.log_turned, 0.0) + self.log_turned - top, 600.0))
-            off = t * self.off + U * (16 + 6 * (r * x + t * np.abs(self.log) + np.abs(u) + np.abs(self.log_turned)))
+            off = t * self.off + U * (16 + 12 * (r * x + t * np.abs(self.log) + np.abs(u) + np.abs(self.log_turned)))
             off, lost = np.minimum(off, 600.0), np.minimum(self.off_turned, 2 / np.maximum(turned, 1e-300))
-            err = size * (np.abs(part) * np.expm1(off) + np.exp(off) * lost)
+            err = size * (np.abs(part) * (np.expm1(off) + U * (u.size + 30)) + np.exp(off) * lost)
         seen = ~self.bad & (size > 0)
         total = float((self.sign * size * part)[seen].sum()) * STEP / math.pi
         if not total > 0 or self.bad.any():
             return None
         inner = float(err[seen].sum() + 1e-300) * STEP / math.pi / total
         edges, ends = self._missed_upper(K, top)
-        inner += U * (u.size + 30 + 8 * abs(top) + 1.3 * edges / TURN / total)  # e^u is within 2u
+        inner += U * (30 + 8 * abs(top) + 1.3 * edges / TURN / total)  # e^u is within 2u
         alias = edges / math.expm1(2 * math.pi * TURN / STEP * (1 - 1e-9)) / total / math.pi
         return Value(top + math.log(total), alias * MORE, ends / total / math.pi * MORE, inner * MORE)
 
@@ -472,7 +483,7 @@ class _Axis:
         high = (1 + STEP) * math.exp(min(grown - c * K * float(r[-1]) - float(np.log(r[-1])) - top, 600.0))
         missed = []
         for turn in (TURN, 0.0):
-            at = np.flatnonzero((r[1:] <= self.r[0]) | (r[:-1] >= self.r[-1]) | (turn > 0))
+            at = np.flatnonzero((r[:-1] <= self.r[0]) | (r[1:] >= self.r[-1]) | (turn > 0))
             logs = [self._cells_upper(r[:-1][i], r[1:][i], K, turn) for i in np.array_split(at, 1 + at.size // 64)]
             with np.errstate(over="ignore"):
                 bounds = np.exp(np.minimum(np.concatenate(logs) - top, 600.0))
