@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..answers import Point, Root
 from ..outward import U
 from ..what import allocation_epoch as epoch
@@ -57,6 +59,7 @@ def _told(value: epoch.Value, log: float) -> tuple[float, float, tuple[float, ..
     return log, value.error + rounding, (value.aliases, value.ends, value.inner, rounding)
 
 
+@np.errstate(all="ignore")  # what is not finite declines
 def point(step: RandomAllocation, add: int, eps: float) -> Point | None:
     """delta(eps)."""
     found = _price(step.shift, step.steps, add, eps)
@@ -66,6 +69,7 @@ def point(step: RandomAllocation, add: int, eps: float) -> Point | None:
     return Point(log - off / (1 - off) - 1e-15, log, min(log + off + 1e-15, 0.0), terms, "contour")
 
 
+@np.errstate(all="ignore")
 def root(step: RandomAllocation, add: int, delta: float) -> Root | None:
     """eps(delta): about where it is, a few steps, and two places at which delta is certainly above and below."""
     m, t, goal = step.shift, step.steps, math.log(delta)

@@ -522,7 +522,7 @@ def log_call(m: float, t: int, x: float, K: float) -> Value | None:
     coarse = _coarse(m, t)
     log = coarse.logs(x)
     seen = np.flatnonzero(log > log.max() - DEPTH)
-    if seen[0] == 0 or seen[-1] == log.size - 1:
+    if not seen.size or seen[0] == 0 or seen[-1] == log.size - 1:
         return None
     first, last = (round(float(coarse.u[i]) / STEP) for i in (seen[0] - 1, seen[-1] + 1))
     return _Axis(m, t, np.arange(first, last + 1)).price(x, K)
