@@ -90,7 +90,7 @@ def turned_phi(m, r, turned, low, high):
     return (two[0] + two[1]) / 2
 
 
-@pytest.mark.parametrize("m", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("m", [pytest.param(0.5, marks=pytest.mark.slow), 1.0, 3.0])
 def test_phi_beside_and_on_the_cut(m):
     """phi turned, by quadrature in many digits along other paths; its imaginary part where it is e^-50, too [theory:
     allocation.edge]."""
