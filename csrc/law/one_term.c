@@ -167,8 +167,8 @@ static inline void transform_block(const double *restrict term, int64_t n, int w
     for (k = 0; k < LANES; k++) {
         double x = -(sr * dr[k] - si * di[k]), y = -(sr * di[k] + si * dr[k]), m1;
         double half, less, lost, real = h2(x, &m1);
-        double E = whole ? hs_exp(x) : 1 + m1, y1 = y < 0 ? -y : y, turned, re, im;
-        double size;
+        double E = whole ? hs_exp(x) : 1 + m1, y1 = y < 0 ? -y : y;
+        double turned, re, im, size;
         lost = any_turned(y, &half, &less);
         turned = half + (less < 0 ? -less : less);
         re = (whole ? E : real) - E * half;
