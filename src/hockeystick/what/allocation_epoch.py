@@ -128,7 +128,8 @@ class _Rule:
         size, up = np.abs(s), np.zeros(s.size) if self.whole else s.real
         angle = np.abs(np.where(s.real < 0, math.pi, np.angle(s)) - self.turned)
         edge = up + _log_phi_upper(m, size * np.cos(np.minimum(angle + m * self.strip, 0.5 * math.pi)) * (1 - 1e-12))
-        edge = np.exp(np.minimum(edge, 700.0)) * (1 + 8 * U * size)
+        with np.errstate(over="ignore"):
+            edge = np.exp(edge) * (1 + 8 * U * size)
         err = err * MORE + self.alias * (edge if self.whole else edge + 1 + 2 * size)
         if self.whole:
             err = err + 4e-308 * math.exp(0.5 * tau * tau)  # e^x below e^-708
@@ -137,11 +138,9 @@ class _Rule:
             X = math.exp(m * end - 0.5 * m * m)
             log = up + 0.5 * (tau - end) * (tau + end) - pull * X
             fall = np.minimum(side * (end + m * pull * X) * H, 700.0)  # of the logarithm, which is concave
-            err = err + np.where(
-                fall > 0,
-                H * np.exp(np.minimum(log, 650.0)) * (1 + 8 * U * size) / np.expm1(np.maximum(fall, 1e-9)),
-                math.inf,
-            )
+            with np.errstate(over="ignore"):
+                beyond = H * np.exp(log) * (1 + 8 * U * size) / np.expm1(np.maximum(fall, 1e-9))
+            err = err + np.where(fall > 0, beyond, math.inf)
             if not self.whole:
                 plain, of_X = (math.exp(0.5 * tau * tau - 0.5 * x * x) for x in (end, max(abs(end - m), 1.0)))
                 err = err + plain * (1 + size) + of_X * size
@@ -405,13 +404,14 @@ class _Axis:
             log_im = np.where(better, np.log(np.abs(jump)) + base - r, np.log(np.abs(h.imag)))
             mod = np.hypot(1 + h.real, im)
             part = err / np.maximum(mod - err, 1e-300)
+            more = 1 / np.maximum(1 - part - rel, 1e-3)  # log and arg of 1 + z are within |z|/(1 - |z|)
             self.log = 0.5 * np.log1p(2 * h.real + h.real**2 + im**2)
-            self.off = part + rel * np.abs(im) / mod + 8 * U * np.abs(self.log)
+            self.off = (part + rel * np.abs(im) / mod) * more + 8 * U * (np.abs(self.log) + np.abs(h.real) + np.abs(im))
             angle = np.arctan2(im, 1 + h.real)
             small = np.abs(im) < 1e-20 * mod
             self.sign = np.sign(np.where(better, jump, -h.imag))
             self.log_turned = math.log(t) + np.where(small, log_im - self.log, np.log(np.abs(angle)))
-            self.off_turned = rel + part + 8 * U * (1 + np.abs(self.log_turned))  # relative
+            self.off_turned = (rel + part) * more + 8 * U * (1 + np.abs(self.log_turned))  # relative
         self.bad = ~((err < 0.1 * mod) & (rel < 0.03)) | (small & (h.real < -0.9))
 
     def logs(self, x: float) -> np.ndarray:
@@ -460,7 +460,7 @@ class _Axis:
             low = 0.5 * (beta - end) * (beta + end)
             upright = math.log(0.4 * beta) + low + np.multiply.outer(r2, 1 + d[1:])
             flat = np.where(end > 1, low - np.log(2.5 * np.maximum(end, 1.0)), 0.5 * beta * beta)
-            more = (sums + np.exp(np.minimum(upright, 600.0)) + np.exp(flat)).min(axis=1)
+            more = (sums + np.exp(upright) + np.exp(flat)).min(axis=1)
         log_most = np.log1p(more * (1 + 1e-9))
         at = _larger_root(m, r2)
         X = np.exp(m * at - 0.5 * m * m)
