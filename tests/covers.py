@@ -58,6 +58,7 @@ LEAST = 3e-4
 """Part of a constant that an operation takes at least to be put off: several of less than a thousandth may be seen."""
 
 SUMMED_IN = {
+    "src/hockeystick/what/allocation_epoch.py": "csrc/law/one_term.c",
     "src/hockeystick/what/allocation_jumps.py": "csrc/law/one_term.c",
     "src/hockeystick/what/allocation_density.py": "csrc/law/one_term.c",
     "src/hockeystick/what/allocation.py": "csrc/law/allocation_table.c",
@@ -207,6 +208,7 @@ def scope(hs) -> None:
     from hockeystick.routes.question import Question
     from hockeystick.what import allocation, loss, pair, sampling
     from hockeystick.what import allocation_density as density
+    from hockeystick.what import allocation_epoch as option
     from hockeystick.what.allocation_jumps import Jumps
 
     def one(x, *names):
@@ -267,6 +269,24 @@ def scope(hs) -> None:
         lines = [density._Line(m, n, 0.0, b, eta, 0.7) for n in (t, t - 1)]
         value, error = Jumps(law, *lines).density(np.array([x]))
         return {"upper": float(value[0] + error[0]), "lower": float(value[0] - error[0])}
+
+    def term(m, turned, s, at_least=0.0):
+        """One term's transform at complex s, and its error."""
+        rule = option._Rule(m, 1, turned, abs(np.angle(s) - turned), abs(s), least=at_least)
+        h, error = rule.at(np.array([s]))
+        return {"re": float(h.real[0] + error[0]), "im": float(h.imag[0] + error[0])}
+
+    def jumped(m, r):
+        """Its discontinuity, and its error."""
+        value, error, _ = option._discontinuity(m, np.array([r]))
+        return {"upper": float(value[0] + error[0])}
+
+    def price(ask, m, t, *args):
+        """The logarithm of an option's price from both sides."""
+        for kept in (option._largest, option._real, option._coarse):
+            kept.cache_clear()
+        value = ask.__wrapped__(m, t, *args)
+        return {"upper": value.log + value.error, "lower": value.log - value.error}
 
     def spent(norms):
         """eps of a record of a file of norms, without sampling."""
@@ -404,7 +424,7 @@ def scope(hs) -> None:
     SCOPE.update(lattice=lattice, by_atoms=by_atoms, beside=beside, finite_sample=finite_sample, risk_gdp=risk_gdp)
     SCOPE.update(above=above, atoms=atoms, chernoff=chernoff, early=early, other=other, regret=regret, curve=curve)
     SCOPE.update(hs=hs, np=np, math=math, _core=_core, jumps=jumps, contour=contour, few=few)
-    SCOPE.update(replaced=replaced, chained=chained)
+    SCOPE.update(replaced=replaced, chained=chained, option=option, term=term, jumped=jumped, price=price)
     SCOPE.update(types=types, cut_line=cut_line, rejected=rejected, spent=spent, ruled=ruled)
     SCOPE.update(asked=asked, charged=charged, tail=tail, points=points, expanded=expanded, lines=lines)
     SCOPE.update(bounds=bounds, mixed=mixed, pair=pair, renyi=renyi, epsilons=epsilons, convolve=convolve)

@@ -32,26 +32,42 @@ def _price(m: float, t: int, add: int, eps: float) -> tuple[float, float, tuple[
         return None
     side = -1 if add else 1
     x, K = t * math.expm1(side * eps), t * math.exp(side * eps)
-    put = epoch.log_put(m, t, x, K)
     if add:
+        put = epoch.log_put(m, t, x, K)
         return put and _told(put, put.log + eps - math.log(t))
-    found: tuple[float, float, tuple[float, ...]] | None = None
-    if put and put.log - math.log(t) < 700:
-        part = math.exp(put.log - math.log(t))
-        value = part - math.expm1(eps)  # (S-K)_+ = (K-S)_+ + S - K
-        off = part * (put.error + 8 * U * (1 + abs(put.log) + math.log(t))) + 8 * U * abs(math.expm1(eps))
-        if value > 2 * off:
-            ratio = part / value
-            parts = ratio * put.aliases, ratio * put.ends, ratio * put.inner, 8 * U * (1 + abs(put.log))
-            found = math.log(value), off / value * (1 + 1e-9), parts
-            if found[1] < ENOUGH:
-                return found
-    if x > 0 and m >= epoch.LEAST_SHIFT:
-        call = epoch.log_call(m, t, x, K)
-        other = call and _told(call, call.log - math.log(t))
+    found = None
+    cut = math.log(LEAST_UNITS * U) + epoch.about_call(m, t, x)[1]
+    parity = math.log(16 * U * max(math.expm1(eps), 1e-300)) if x > 0 else -math.inf
+    for least, ask in sorted(((parity, _by_parity), (cut, _along_cut)), key=lambda way: way[0]):
+        if found and (found[1] < ENOUGH or least > found[0] + math.log(found[1])):
+            break
+        other = ask(m, t, x, K, eps) if least < math.inf else None
         if other and (found is None or other[1] < found[1]):
             found = other
     return found
+
+
+LEAST_UNITS = 30
+"""Units that a sum along the cut claims at least of the sum of its moduli; parity claims 16 of e^eps - 1. What is off
+by more than is known is not asked."""
+
+
+def _by_parity(m: float, t: int, x: float, K: float, eps: float) -> tuple[float, float, tuple[float, ...]] | None:
+    """(S-K)_+ = (K-S)_+ + S - K; where that cancels, what is known is that delta is about off or less."""
+    put = epoch.log_put(m, t, x, K)
+    if not put or put.log - math.log(t) > 700:
+        return None
+    part = math.exp(put.log - math.log(t))
+    off = part * (put.error + 8 * U * (1 + abs(put.log) + math.log(t))) + 8 * U * abs(math.expm1(eps))
+    value = max(part - math.expm1(eps), 0.5 * off)
+    ratio = part / value
+    parts = ratio * put.aliases, ratio * put.ends, ratio * put.inner, 8 * U * (1 + abs(put.log))
+    return math.log(value), off / value * (1 + 1e-9), parts
+
+
+def _along_cut(m: float, t: int, x: float, K: float, _: float) -> tuple[float, float, tuple[float, ...]] | None:
+    call = epoch.log_call(m, t, x, K)
+    return call and _told(call, call.log - math.log(t))
 
 
 def _told(value: epoch.Value, log: float) -> tuple[float, float, tuple[float, ...]]:
@@ -81,10 +97,14 @@ def root(step: RandomAllocation, add: int, delta: float) -> Root | None:
     mid, slope = about
     wide = 0.0
     terms: tuple[float, ...] = (0.0,) * 4
+    last: tuple[float, float] | None = None
     for _ in range(8):
         found = point(step, add, mid)
         if found is None or not slope < 0:
             return None
+        if last is not None and mid != last[0] and (found.estimate - last[1]) / (mid - last[0]) < 0:
+            slope = (found.estimate - last[1]) / (mid - last[0])
+        last = mid, found.estimate
         terms, move = found.terms, (goal - found.estimate) / slope
         wide = (found.upper - found.lower + 4e-16 * (1 + abs(goal))) / -slope
         mid = max(mid + move, 0.0)

@@ -330,17 +330,13 @@ LOOP = 45.0
 
 
 def _larger_root(m: float, r: np.ndarray) -> np.ndarray:
-    """The larger g with rX = g/m, where r X - g^2/2 is least; where there is none the smallest that one can be."""
-    low, high = np.full(r.size, 1 / m), np.full(r.size, 2 / m + 1.0)
-    f = lambda g: np.log(r * m) + m * g - 0.5 * m * m - np.log(g)  # noqa: E731
-    for _ in range(40):
-        high = np.where(f(high) < 0, 1.4 * high, high)
-    none = f(low) >= 0
-    for _ in range(50):
-        mid = 0.5 * (low + high)
-        below = f(mid) < 0
-        low, high = np.where(below, mid, low), np.where(below, high, mid)
-    return np.where(none, 1 / m, 0.5 * (low + high))
+    """About the larger g with rX = g/m, where r X - g^2/2 is least; where there is none the smallest that one can
+    be."""
+    most = np.maximum(0.5 * m * m - np.log(r * (m * m)), 1.0)  # y - log y at y = mg
+    y = most + np.log(most) + 1  # no less than the root, towards which Newton's steps fall
+    for _ in range(12):
+        y = np.maximum((np.log(y) + most - 1) * y / np.maximum(y - 1, 1e-3), 1.0)
+    return y / m
 
 
 def _log_loop_upper(m: float, g: np.ndarray, R: np.ndarray, turn: float = 0.0) -> np.ndarray:
@@ -466,8 +462,8 @@ class _Axis:
         X = np.exp(m * at - 0.5 * m * m)
         one = math.log(t) + _log_loop_upper(m, at, r1 * X, turn) + (r2 - r1) * X  # t times half of |a - b|
         if not power:
-            one = np.minimum(one, log_most + c * r2)
-        return (t - 1) * log_most - c * (r1 * K - (t - 1) * r2) + one - np.log(r1) + 1e-6
+            one = np.minimum(one, log_most + c * r1)
+        return (t - 1) * log_most - c * r1 * (K - t + 1) + one - np.log(r1) + 1e-6  # e^{-cr(K-t+1)} falls
 
     def _missed_upper(self, K: float, top: float) -> tuple[float, float]:
         """Bounds, over e^top, of the integrals of the moduli on both edges of the strip, and of the nodes beyond the
@@ -475,21 +471,33 @@ class _Axis:
         m, t, c = self.m, self.t, math.cos(TURN)
         first, last, grown = float(self.u[0]), float(self.u[-1]), t * (0.5 * math.pi + TURN) ** 2 / (2 * m * m)
         far = max(last + 1.0, math.log((grown + 90 + abs(top) + abs(math.log(K))) / (c * K)))
-        places = np.append(np.arange(first - 2.0, far, 0.1), far)
-        parts = np.clip(np.ceil(np.diff(np.exp(places)) * t * c / CELL), 1, CELLS_MAX).astype(int)
-        cells = [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(places, places[1:], parts, strict=False)]
-        r = np.exp(np.concatenate([*cells, places[-1:]]))
-        width = np.diff(np.log(r))
-        high = (1 + STEP) * math.exp(min(grown - c * K * float(r[-1]) - float(np.log(r[-1])) - top, 600.0))
-        missed = []
-        for turn in (TURN, 0.0):
-            at = np.flatnonzero((r[:-1] <= self.r[0]) | (r[1:] >= self.r[-1]) | (turn > 0))
-            logs = [self._cells_upper(r[:-1][i], r[1:][i], K, turn) for i in np.array_split(at, 1 + at.size // 64)]
+        edge = self._integral_upper(np.exp(np.append(np.arange(first - 2.0, far, CELL), far)), K, top)
+        u = np.append(first - STEP * np.arange(64, 0, -1), np.arange(last + STEP, far + STEP, STEP))
+        r = np.exp(u)
+        logs = np.concatenate([self._cells_upper(x * LESS, x * GREATER, K, 0.0) for x in _parts(r)])
+        with np.errstate(over="ignore"):
+            ends = STEP * float(np.exp(np.minimum(logs - top, 600.0)).sum())
+        high = (1 + STEP) * math.exp(min(grown - c * K * math.exp(far) - far - top, 600.0))
+        edge += self._low_upper(math.exp(first - 2.0), K, top, TURN) + high
+        return 2 * edge, ends + self._low_upper(float(r[0]), K, top, 0.0) + high
+
+    def _integral_upper(self, r: np.ndarray, K: float, top: float) -> float:
+        """A bound of the integral between the first and the last r on one edge, over e^top, by cells; those that are
+        not small are divided."""
+        r1, r2, total = r[:-1], r[1:], 0.0
+        for divided in (False, True):
+            logs = [self._cells_upper(*cells, K, TURN) for cells in zip(_parts(r1), _parts(r2), strict=True)]
             with np.errstate(over="ignore"):
-                bounds = np.exp(np.minimum(np.concatenate(logs) - top, 600.0))
-            total = float((bounds * (width[at] + (0.0 if turn else STEP))).sum())
-            missed.append(total + self._low_upper(float(r[0]), K, top, turn) + high)
-        return 2 * missed[0], missed[1]
+                bounds = np.exp(np.minimum(np.concatenate(logs) - top, 600.0)) * np.log(r2 / r1) * MORE
+            large = (bounds > SMALL) & (not divided)
+            total += float(bounds[~large].sum())
+            loose = (r2 - r1) * (K - self.t + 1 + self.t * self.m**2 * r2)  # about, in nats
+            parts = np.clip(np.ceil(loose[large] / LOOSE), 1, CELLS_MAX).astype(int)
+            cells = [np.linspace(*ends, n + 1) for *ends, n in zip(r1[large], r2[large], parts, strict=True)]
+            if not cells:
+                break
+            r1, r2 = (np.concatenate([x[side] for x in cells]) for side in (slice(None, -1), slice(1, None)))
+        return total
 
     def _low_upper(self, r: float, K: float, top: float, turn: float) -> float:
         """Of what lies below r, where rX is kept [theory: allocation.edge]."""
@@ -502,8 +510,16 @@ class _Axis:
         return math.exp(min(log, 600.0)) * (1 / power + STEP)
 
 
-CELL, CELLS_MAX = 10.0, 80
-"""Nats that a bound may vary by in a cell of r; cells of a tenth of log r at most."""
+CELL, SMALL, LOOSE, CELLS_MAX = 0.1, 1e-3, 3.0, 80
+"""Cells of log r; what one may be of e^top; else it is divided until a bound varies by about so many nats, in so many
+at most."""
+
+LESS, GREATER = 1 - 1e-12, 1 + 1e-12
+
+
+def _parts(x: np.ndarray) -> list[np.ndarray]:
+    """So few cells at a time that their sums stay in a cache."""
+    return np.array_split(x, 1 + x.size // 64)
 
 
 @functools.lru_cache(4)
@@ -554,8 +570,8 @@ def about_root(m: float, t: int, add: int, goal: float) -> tuple[float, float] |
 
 def _about(m: float, t: int, add: int, eps: float) -> float | None:
     """About log delta(eps)."""
-    x, K = (t * math.expm1(-eps), t * math.exp(-eps)) if add else (t * math.expm1(eps), t * math.exp(eps))
     if add:
+        x, K = t * math.expm1(-eps), t * math.exp(-eps)
         for whole, at in ((False, x), (True, K)):
             found = _saddle(m, t, at, whole)
             if found is not None:
@@ -563,17 +579,30 @@ def _about(m: float, t: int, add: int, eps: float) -> float | None:
                 log = float(_log_real(m, t, np.array([s]), whole)[0][0])
                 return eps + s * at + t * log - 2 * math.log(s) - math.log(width * math.sqrt(2 * math.pi) * t)
         return None
-    put = log_put(m, t, x, K)
+    log, moduli = about_call(m, t, t * math.expm1(eps))
+    if log >= moduli + math.log(0.03):
+        return log
+    put = log_put(m, t, t * math.expm1(eps), t * math.exp(eps))
     if put and put.log - math.log(t) < 600:
         part = math.exp(put.log - math.log(t))
         value = part - math.expm1(eps)
         if value > 1e3 * part * (put.error + 1e-15):
             return math.log(value)
-    if m < LEAST_SHIFT:
-        return None
-    sizes = _coarse(m, t).logs(x)
-    top = float(sizes.max())
-    return top + math.log(float(np.exp(sizes - top).sum()) * STEP * FAR / math.pi) - math.log(t)
+    return moduli if moduli < math.inf else None
+
+
+def about_call(m: float, t: int, x: float) -> tuple[float, float]:
+    """Logs of about E(S-K)_+/t and of the sum of the moduli whose terms sum to it, by every FARth node of the cut."""
+    if m < LEAST_SHIFT or x <= 0:
+        return -math.inf, math.inf
+    coarse = _coarse(m, t)
+    logs = coarse.logs(x)
+    top = float(logs.max())
+    sizes, turned = np.exp(logs - top), np.exp(np.minimum(coarse.log_turned, 300.0))
+    part = np.where(turned < 1e-4, 1.0, np.sin(turned) / np.clip(turned, 1e-4, 1.0))
+    total = float((coarse.sign * sizes * part).sum())
+    scale = top + math.log(STEP * FAR / math.pi / t)
+    return scale + math.log(total) if total > 0 else -math.inf, scale + math.log(float(sizes.sum()))
 
 
 LEAST_SHIFT = 0.25
