@@ -493,7 +493,7 @@ class _Axis:
             total += float(bounds[~large].sum())
             loose = (r2 - r1) * (K - self.t + 1 + self.t * self.m**2 * r2)  # about, in nats
             parts = np.clip(np.ceil(loose[large] / LOOSE), 1, CELLS_MAX).astype(int)
-            cells = [np.linspace(*ends, n + 1) for *ends, n in zip(r1[large], r2[large], parts, strict=True)]
+            cells = [np.linspace(a, b, n + 1) for a, b, n in zip(r1[large], r2[large], parts, strict=True)]
             if not cells:
                 break
             r1, r2 = (np.concatenate([x[side] for x in cells]) for side in (slice(None, -1), slice(1, None)))
