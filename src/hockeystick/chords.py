@@ -89,11 +89,15 @@ class Curve:
         self.ask = query.asker(run, **sided)
         self.asked: list[Node] = []  # eps rising
         # Beyond the largest loss nothing changes, and no route is needed; curves of atoms have a corner there.
-        self.top = query.largest_loss(run, **sided)
+        self.top, tip, low = query.top_lower(run, **sided)
         self.routes: set[str] = set()
-        self.add([self.top, self.top + 1] if self.top < EPS_MAX - 1 else [])
+        if self.top < EPS_MAX - 1:
+            self.add([self.top, self.top + 1])
+            if low > 0:
+                self.keep(tip, low, 1.0, 1.0)
         self.routes = routes
         self.add([0.0])
+        self.searched = False
         # The Gaussian curve of the same advantage: where the search starts and how far apart its points are.
         at_zero = min(self.asked, key=lambda p: abs(p.eps))
         adv = min(max(at_zero.mid, 1e-12), 1 - 1e-15)
@@ -112,9 +116,12 @@ class Curve:
         bound = self.ask(np.array(new), narrow)
         self.routes.update(bound.route.split("+"))
         for e, *deltas in zip(new, bound.lower.tolist(), bound.estimate.tolist(), bound.upper.tolist(), strict=True):
-            x = math.exp(e)
-            bisect.insort(self.asked, Node(e, x * DOWN, x * UP, *deltas))
+            self.keep(e, *deltas)
         return True
+
+    def keep(self, eps: float, low: float, mid: float, high: float) -> None:
+        x = math.exp(eps)
+        bisect.insort(self.asked, Node(eps, x * DOWN, x * UP, low, mid, high))
 
     def slope(self, level: float, dual: bool) -> float:
         """p where a line touches the curve that is searched for: the level itself, or of the line through it at 0."""
@@ -143,10 +150,6 @@ class Curve:
         come much nearer to each other."""
         z = NormalDist().inv_cdf(level)
         h = min(0.3 * self.mu, 0.5)
-        if len(self.asked) <= 3:
-            centre = min(self.mu * (self.mu / 2 if dual else -self.mu / 2) - self.mu * z, EPS_MAX - 2 * h)
-            centre = max(min(centre, self.top - 2 * min(h, 0.1 * abs(self.top))), 2 * h - EPS_MAX)
-            self.add([e for step in EVEN if (e := centre + h * step) < self.top], FINE * level)
         search = _Search(self, level, dual, h)
         room = math.inf
         for _ in range(ROUNDS):
@@ -154,6 +157,12 @@ class Curve:
             for nodes in windows[:1] if windows[0] == windows[1] else windows:
                 if len(nodes) > 3:
                     yield Nodes(*zip(*nodes, strict=True))
+            if not self.searched:
+                self.searched = True
+                centre = min(self.mu * (self.mu / 2 if dual else -self.mu / 2) - self.mu * z, EPS_MAX - 2 * h)
+                centre = max(min(centre, self.top - 2 * min(h, 0.1 * abs(self.top))), 2 * h - EPS_MAX)
+                if self.add([e for step in EVEN if (e := centre + h * step) < self.top], FINE * level):
+                    continue
             eps = [min(max(e, -EPS_MAX), EPS_MAX) for e in search.next()]
             if eps and (self.add(eps, search.narrow) or self.add(search.halves(), search.narrow)):
                 continue
@@ -227,7 +236,7 @@ class _Search:
             if rise < 0:
                 wanted = (math.log(self.level) - math.log(z)) / rise - (last.eps - f)
                 step = min(max(way * wanted, 2 * self.h), self.reach)
-        self.reach *= 2
+        self.reach *= 2 if logs else 4  # where nothing is told it is far
         self.h = max(self.h, 0.1 * step)
         return [last.eps + way * step + self.h * s for s in THREE]
 

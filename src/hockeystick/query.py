@@ -229,14 +229,14 @@ def asker(run: Ran, **options: Any) -> Callable[..., Bound[NDArray[np.float64]]]
     return deltas
 
 
-def largest_loss(run: Ran, **options: Any) -> float:
+def top_lower(run: Ran, **options: Any) -> tuple[float, float, float]:
     """An eps from which on delta does not change, in the one direction asked for: the largest finite loss or a little
-    more; or infinity."""
+    more, or infinity; another one shortly below it, and a lower bound of delta there."""
     if worst.unsettled(run := as_run(run), options.get("adjacency", "")):
-        return math.inf
+        return math.inf, math.inf, 0.0
     ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], route="auto", rtol=None, n_threads=1)
     settings = _Settings(run, **{**ask, **options})
-    return bounds.top(settings, settings.directions[0])
+    return bounds.top_lower(settings, settings.directions[0])
 
 
 def delta_or_less(

@@ -16,7 +16,7 @@ from .. import _core, scratch
 from ..answers import ZERO, Point, Root
 from ..arguments import exp_lower, exp_upper, log_lower
 from ..bound import AccuracyError, DomainError
-from ..outward import UP, Ends, U, log_floor, log_slack, log_sum
+from ..outward import DOWN, UP, Ends, U, log_floor, log_slack, log_sum
 from ..what.loss import ends, log_finite
 from ..what.pair import GaussianSteps, PairedSteps, paired_steps, steps_of
 from ..what.sampling import PACKED
@@ -56,11 +56,33 @@ def beyond(question, add: int, eps: float) -> Point | None:
     return Point(lower, value, upper, ZERO, "exact")
 
 
-def top(question, add: int) -> float:
-    """An eps from which on `beyond` knows delta; or infinity."""
-    if question.gaussian:
-        return question.wall if add or not question.total else math.inf
-    return math.inf if question.replaced else ends(question.losses(add)).upper
+TIP = 1e-12
+"""Distance from the largest loss, in units of 1 + |it|, at which a bound of delta is known where it is an atom."""
+
+
+def top_lower(question, add: int) -> tuple[float, float, float]:
+    """An eps from which on `beyond` knows delta, or infinity; another one shortly below it, and a lower bound of delta
+    there: that of the test for outcomes with all losses at their largest, and for infinite ones [theory: risk.top]."""
+    if question.gaussian or question.replaced:
+        top = question.wall if question.gaussian and (add or not question.total) else math.inf
+        return top, top, 0.0
+    parts = question.losses(add)
+    top = ends(parts).upper
+    tip = top - TIP * (1 + abs(top))
+    log_num = log_den = size = 0.0
+    for loss, k in parts if top < math.inf else ():
+        at = loss.tails(np.array([loss.hi - loss.ends_error - 0.1 * TIP * (1 + abs(loss.hi))]))
+        rel, off = at.rel.item() + 4 * U, at.absolute + 1e-300
+        num, den = at.y_above.item() * (1 - rel) - off, at.x_above.item() * (1 + rel) + off
+        if not num > 0:
+            return top, tip, 0.0
+        log_num, log_den, size = log_num + k * math.log(num), log_den + k * math.log(den), size + k * abs(math.log(den))
+    if top == math.inf:
+        return top, top, 0.0
+    slack = 4 * U * (2 + len(parts)) * (1 + size + abs(log_num))
+    infinite = max(0.0, -math.expm1(log_finite(parts).upper)) * DOWN
+    low = exp_lower(log_num - slack) - exp_upper(log_den + slack) * math.exp(min(tip, 700.0)) * UP
+    return top, tip, max(0.0, infinite + low * (1 - 4 * U) - 4 * U * exp_lower(log_num)) * DOWN
 
 
 def _log_one_minus_exp(x: float) -> float:
