@@ -25,6 +25,7 @@
 #define LEAP 12.0      /* nats that e^{(1+t)L} may rise on the ellipse of a panel */
 #define ORDER HS_BULK_ORDER
 #define COLUMNS HS_BULK_COLUMNS
+#define PER 20 /* nodes of a panel, at most */
 
 /* Parameters of the ellipses tried; a larger one serves a panel that is short beside 1/m. */
 static const double ELLIPSE[ELLIPSES] = {4, 6, 9, 14};
@@ -104,39 +105,53 @@ void hs_bulk_masses(const hs_bulk *J, const double *x, double *p, double *u, dou
     *rel += HS_U * most;
 }
 
+/* The place between low and high where a branch has the loss, from x on; low where no loss is as small. */
+static double seek_place(const hs_bulk *J, int r, double loss, double x, double low, double high)
+{
+    double up = J->pair.up[r], d = J->pair.down[r];
+    int i;
+    for (i = 0; i < 100 && high - low > 1e-13 * (1 + fabs(high)); i++) {
+        hs_bulk_loss at;
+        double slope, more, bend, move;
+        if (!(x > low && x < high)) x = i == 0 && x <= low ? low : 0.5 * (low + high);
+        at = hs_bulk_loss_at(J, r, x);
+        more = loss - (at.l1 - at.l2);
+        if (more > 0) low = x;
+        else if (x > low) high = x;
+        else return x;
+        if (fabs(more) < 1e-14 * fabs(loss)) break;
+        slope = up * at.s1 + d * at.s2;
+        bend = 0.5 * (up * up * at.s1 * (1 - at.s1) - d * d * at.s2 * (1 - at.s2)) / slope;
+        move = more / slope;
+        if (fabs(move * bend) < 0.5) move /= 1 + move * bend;
+        x += move;
+        if (fabs(move) * (1 + up + d) < 1e-5) break; /* what such a step leaves is about its cube */
+    }
+    return x;
+}
+
 /* About where a branch has the loss, at most where it ends. */
 double hs_bulk_place(const hs_bulk *J, int r, double loss)
 {
     double q = J->pair.q[r], up = J->pair.up[r], d = J->pair.down[r];
     double high = up > 0 ? up + HS_BULK_FAR : J->far, low = -10 - d, x, share_of;
-    int i;
     if (up > 0 && d == 0) return fmin(high, (loss < 600 ? log1p(expm1(loss) / q) : loss - log(q)) / up + 0.5 * up);
     if (up == 0) {
         share_of = expm1(-loss) / q;
         return share_of > -1 ? fmin(high, -log1p(share_of) / d - 0.5 * d) : high;
     }
     x = (loss < 600 ? log1p(expm1(loss) / q) : loss - log(q)) / up + 0.5 * up;
+    if (loss < 0) x = -(loss > -600 ? log1p(expm1(-loss) / q) : -loss - log(q)) / d - 0.5 * d;
     if (up == d && loss >= 0 && loss < 300) { /* a quadratic equation of q e^{v1}/(1-q) */
         double rest = expm1(loss), c = q / (1 - q) * exp(-0.5 * up * up);
         return fmin(high, log((0.5 * rest + sqrt(0.25 * rest * rest + c * c * (1 + rest))) / c) / up);
     }
-    for (i = 0; i < 100 && high - low > 1e-13 * (1 + fabs(high)); i++) {
-        hs_bulk_loss at;
-        double more;
-        if (!(x > low && x < high)) x = 0.5 * (low + high);
-        at = hs_bulk_loss_at(J, r, x);
-        more = loss - (at.l1 - at.l2);
-        if (more > 0) low = x;
-        else high = x;
-        if (fabs(more) < 1e-14 * fabs(loss)) break;
-        x += more / (up * at.s1 + d * at.s2);
-    }
-    return fmin(x, up + HS_BULK_FAR);
+    return fmin(seek_place(J, r, loss, x, low, high), up + HS_BULK_FAR);
 }
 
 int hs_bulk_open(hs_bulk *J, const hs_pair *pair, double k, const hs_rule *rule, double *work)
 {
-    int r, good = pair->branches >= 1 && k >= 1 && k < 1e12 && rule->n == 20;
+    int r, good = pair->branches >= 1 && k >= 1 && k < 1e12 && rule->n == PER;
     memset(J, 0, sizeof(*J));
     J->pair = *pair;
     J->m = pair->up[0];
@@ -150,6 +165,7 @@ int hs_bulk_open(hs_bulk *J, const hs_pair *pair, double k, const hs_rule *rule,
     J->columns = work;
     J->mid = work + COLUMNS * HS_JUMPS_NODES;
     J->half = J->mid + HS_BULK_PANELS;
+    J->ellipses = J->half + HS_BULK_PANELS;
     for (r = 0; r < pair->branches; r++) {
         J->wide = fmax(J->wide, widest(pair, r));
         good = good && pair->w[r] > 0 && pair->q[r] > 0 && pair->q[r] < 0.9 && widest(pair, r) > 0;
@@ -165,10 +181,13 @@ typedef struct {
     int path;
 } bulk_side;
 
-/* What panels need of an ellipse: the half width and half height, and both factors on it. */
+/* What panels need of an ellipse: the half width and half height, both factors on it, and the log of the rule's own
+ * factor and of w; state: 1, or -1 where it may come near branch points, 0 where nothing of it is known yet. */
 typedef struct {
     double R, b, near;
     bulk_side up, down;
+    double rule;
+    int state;
 } ellipse;
 
 /* The factor of shift m where |Im v| <= beta; false where the ellipse may come near its branch points [theory:
@@ -214,18 +233,42 @@ static double log_rule(const hs_bulk *J, int r, double half, double rho, const e
            0.5 * (e->b * e->b - e->near * e->near) - HS_LOG_SQRT_2PI;
 }
 
+/* The ellipses of a panel. */
+static ellipse *ellipses_of(const hs_bulk *J, int64_t p) { return (ellipse *)(void *)J->ellipses + ELLIPSES * p; }
+
+/* The i-th ellipse of panel p of branch r, made at its first use; NULL where it may come near branch points. */
+static const ellipse *ellipse_at(const hs_bulk *J, int r, int64_t p, int i)
+{
+    ellipse *e = ellipses_of(J, p) + i;
+    if (e->state == 0) {
+        e->state = ellipse_of(J, r, J->mid[p], J->half[p], ELLIPSE[i], e) ? 1 : -1;
+        if (e->state > 0) e->rule = log_rule(J, r, J->half[p], ELLIPSE[i], e);
+    }
+    return e->state > 0 ? e : NULL;
+}
+
+/* Panel p is that at `mid`. */
+static void put_panel(hs_bulk *J, int64_t p, double mid, double half)
+{
+    ellipse *e = ellipses_of(J, p);
+    int i;
+    J->mid[p] = mid;
+    J->half[p] = half;
+    for (i = 0; i < ELLIPSES; i++) e[i].state = 0;
+}
+
 /* Log of the error of Gauss-Legendre on one panel, of int w |e^{E + iyL}| at its best ellipse, or at the first that
  * leaves at most `enough`, for any t [theory: small.bulk-line]. */
-static double panel_upper(const hs_bulk *J, int r, double mid, double half, double t, double y, double enough)
+static double panel_upper(const hs_bulk *J, int r, int64_t p, double t, double y, double enough)
 {
     double best = HUGE_VAL;
     int i;
     for (i = 0; i < ELLIPSES && best > enough; i++) {
-        ellipse e;
+        const ellipse *e = ellipse_at(J, r, p, i);
         double most;
-        if (!ellipse_of(J, r, mid, half, ELLIPSE[i], &e)) break;
-        most = (1 + t) * (t > -1 ? e.up.top : e.up.low) - t * (t < 0 ? e.down.top : e.down.low);
-        best = fmin(best, log_rule(J, r, half, ELLIPSE[i], &e) + most + y * (e.up.turn + e.down.turn));
+        if (!e) break;
+        most = (1 + t) * (t > -1 ? e->up.top : e->up.low) - t * (t < 0 ? e->down.top : e->down.low);
+        best = fmin(best, e->rule + most + y * (e->up.turn + e->down.turn));
     }
     return best + SLACK * (1 + fabs(best));
 }
@@ -259,7 +302,7 @@ double hs_bulk_log_phase_upper(const hs_bulk *J, double t, double y, double enou
     int r;
     for (r = 0; r < J->pair.branches; r++)
         for (p = J->first[r]; p < J->first[r + 1]; p++) {
-            double one = panel_upper(J, r, J->mid[p], J->half[p], t, y, enough);
+            double one = panel_upper(J, r, p, t, y, enough);
             if (one > most) {
                 sum = sum * exp(most - one) + 1;
                 most = one;
@@ -268,16 +311,25 @@ double hs_bulk_log_phase_upper(const hs_bulk *J, double t, double y, double enou
     return most + log(sum) + SLACK;
 }
 
-/* Whether a panel is short enough: its least ellipse stays away from branch points, e^{tL} does not leap on it unless
- * it only falls there as t grows, and where y > 0 the transform at t + iy is known to e^-target. */
-static int serves_panel(const hs_bulk *J, int r, double mid, double half, double t, double y, double target)
+/* Whether a panel, which is put beyond the last one, is short enough: its least ellipse stays away from branch points,
+ * e^{tL} does not leap on it unless it only falls there as t grows, and where y > 0 the transform at t + iy is known to
+ * e^-target. */
+static int serves_panel(hs_bulk *J, int r, double mid, double half, double t, double y, double target)
 {
-    ellipse e;
+    const ellipse *e;
     int slow;
-    if (!ellipse_of(J, r, mid, half, ELLIPSE[0], &e)) return 0;
-    slow = (1 + fabs(t)) * (e.up.top - fmax(e.up.low, -1) + e.down.top - fmax(e.down.low, -1)) < LEAP;
-    slow = slow || (t > 0 && e.up.top <= 0 && e.down.low > 0);
-    return slow && (!(y > 0) || panel_upper(J, r, mid, half, t, y, -target) <= -target);
+    put_panel(J, J->panels, mid, half);
+    if (!(e = ellipse_at(J, r, J->panels, 0))) return 0;
+    slow = (1 + fabs(t)) * (e->up.top - fmax(e->up.low, -1) + e->down.top - fmax(e->down.low, -1)) < LEAP;
+    slow = slow || (t > 0 && e->up.top <= 0 && e->down.low > 0);
+    return slow && (!(y > 0) || panel_upper(J, r, J->panels, t, y, -target) <= -target);
+}
+
+/* The panel at `mid` after all others. */
+static void add_panel(hs_bulk *J, double mid, double half)
+{
+    if (J->mid[J->panels] != mid || J->half[J->panels] != half) put_panel(J, J->panels, mid, half);
+    J->panels++;
 }
 
 /* Panels of a branch up to its end, their ends exact: as wide as `serves_panel` allows. */
@@ -288,49 +340,93 @@ static int branch_panels(hs_bulk *J, int r, double t, double y, double target)
     J->start[r] = from;
     for (half = 0.25; from < end; from += 2 * half) {
         half = fmin(0.5, 2 * half);
+        if (J->panels == HS_BULK_PANELS) return HS_TOO_MANY_NODES;
         while (half > least / 64 &&
                (fmod(end - from, 2 * half) != 0 || !serves_panel(J, r, from + half, half, t, y, target)))
             half *= 0.5;
-        if (J->panels == HS_BULK_PANELS) return HS_TOO_MANY_NODES;
-        J->mid[J->panels] = from + half;
-        J->half[J->panels++] = half;
+        add_panel(J, from + half, half);
     }
     return HS_OK;
 }
 
-/* log(1+U), the same less U, and a bound of the error of the former, of one factor at x; its sign turns v. */
-static void bulk_factor(const hs_bulk *J, double m, double q, double x, double *l, double *lm, double *err)
+/* log(1+U) from U, and v where e^v is no double, and the same less U: within 3u and 3u, or the former's error more
+ * [theory: rounding.grid]. */
+static inline double bulk_log(double U, double v, double log_q, double *less)
 {
-    double dv = HS_U * m * (8 * fabs(x) + 4 + 5 * m), v = m * x - 0.5 * m * m, e = expm1(fmin(v, 600)), U = q * e;
-    *l = v > 600 ? v + log(q) : log1p(U);
-    *lm = fabs(U) < 0.1 ? hs_log1pmx_small(U) : *l - U;
-    *err = (q * (1 + e) * dv + (6 + J->pair.q_err) * HS_U * fabs(U)) / (1 + U);
+    double one = 1 + U, small = U < 0.1 && U > -0.1 ? U : 0, near = hs_log1pmx_small(small);
+    double far = hs_log(one) + (U < 1 ? (U - (one - 1)) / one : 0);
+    far = v > 600 ? v + log_q : far;
+    *less = small != 0 ? near : far - U;
+    return small != 0 ? U + near : far;
 }
 
-/* A node at x of weight `weight`. Where `turned`, w (1 + U1) is written as the density of N(up,1) times e^{l1 - v1}, as
- * w alone may be below all doubles. */
-static void fill_bulk_node(const hs_bulk *J, int r, double x, double weight, int turned, double *c)
+/* Both logs and both shares at n places from x on, `step` apart. */
+HS_CLONES void hs_bulk_losses(const hs_bulk *J, int r, double x, double step, int n, double *restrict l1,
+                              double *restrict l2, double *restrict s1, double *restrict s2)
+{
+    double up = J->pair.up[r], d = J->pair.down[r], q = J->pair.q[r], log_q = log(q);
+    int i;
+    HS_SEPARATE
+    for (i = 0; i < n; i++) {
+        double at = x + i * step, v1 = up * at - 0.5 * up * up, v2 = -d * at - 0.5 * d * d, less;
+        double U1 = q * hs_expm1(v1 < 600 ? v1 : 600), U2 = q * hs_expm1(v2 < 600 ? v2 : 600);
+        l1[i] = bulk_log(U1, v1, log_q, &less);
+        l2[i] = bulk_log(U2, v2, log_q, &less);
+        s1[i] = (U1 + q) / (1 + U1);
+        s2[i] = (U2 + q) / (1 + U2);
+    }
+}
+
+/* At the places x of the nodes of a panel log(1+U) of one factor, the same less U, and a bound of the error of the
+ * former but for u of itself; U is within 6u. */
+HS_CLONES static void bulk_factors(const hs_bulk *J, double m, double q, const double *restrict x, double *restrict l,
+                                   double *restrict lm, double *restrict err)
+{
+    double log_q = log(q), units = 8 + J->pair.q_err;
+    int i;
+    HS_SEPARATE
+    for (i = 0; i < PER; i++) {
+        double dv = HS_U * m * (8 * fabs(x[i]) + 4 + 5 * m), v = m * x[i] - 0.5 * m * m;
+        double e = hs_expm1(v < 600 ? v : 600), U = q * e, less;
+        l[i] = bulk_log(U, v, log_q, &less);
+        lm[i] = less;
+        err[i] = (q * (1 + e) * dv + units * HS_U * fabs(U)) / (1 + U) + 2 * HS_U * fabs(l[i]);
+    }
+}
+
+/* The nodes of panel p of branch r. Where `turned`, w (1 + U1) is written as the density of N(up,1) times e^{l1 - v1},
+ * as w alone may be below all doubles. */
+HS_CLONES static void fill_panel(const hs_bulk *J, int r, int64_t p, int turned)
 {
     const hs_pair *pair = &J->pair;
-    double up = pair->up[r], q = pair->q[r], l2, lm2;
-    bulk_factor(J, up, q, x, &c[1], &c[3], &c[5]);
-    bulk_factor(J, pair->down[r], q, -x, &l2, &lm2, &c[6]);
-    c[2] = c[1] - l2;
-    c[4] = c[3] - lm2;
-    c[7] = x;
-    if (turned) {
-        c[1] = log(q + (1 - q) * exp(-up * x + 0.5 * up * up));
-        x -= up;
+    double up = pair->up[r], q = pair->q[r], w = pair->w[r] * J->half[p], *c = J->columns + p * J->per * COLUMNS;
+    double x[PER], back[PER], l1[PER], lm1[PER];
+    double err1[PER], l2[PER], lm2[PER], err2[PER];
+    int i;
+    for (i = 0; i < PER; i++) {
+        x[i] = i < J->per ? J->mid[p] + J->half[p] * J->node[i] : 0;
+        back[i] = -x[i];
     }
-    c[0] = pair->w[r] * weight * exp(-0.5 * x * x - HS_LOG_SQRT_2PI);
+    bulk_factors(J, up, q, x, l1, lm1, err1);
+    bulk_factors(J, pair->down[r], q, back, l2, lm2, err2);
+    for (i = 0; i < J->per; i++, c += COLUMNS) {
+        double at = turned ? x[i] - up : x[i];
+        c[0] = w * J->weight[i] * exp(-0.5 * at * at - HS_LOG_SQRT_2PI);
+        c[1] = turned ? log(q + (1 - q) * exp(-up * x[i] + 0.5 * up * up)) : l1[i];
+        c[2] = l1[i] - l2[i];
+        c[3] = lm1[i];
+        c[4] = lm1[i] - lm2[i];
+        c[5] = err1[i];
+        c[6] = err2[i];
+        c[7] = x[i];
+    }
 }
 
 /* What the nodes of the panels hold, and the largest loss. */
 static void fill_bulk(hs_bulk *J)
 {
-    double *c = J->columns;
     int64_t p;
-    int i, r;
+    int r;
     J->l0 = J->n0 = 0;
     for (r = 0; r < J->pair.branches; r++) {
         hs_bulk_loss end = hs_bulk_loss_at(J, r, J->x0[r]);
@@ -340,9 +436,7 @@ static void fill_bulk(hs_bulk *J)
             turned = hs_bulk_loss_at(J, r, J->mid[J->first[r]] - J->half[J->first[r]]).s1 >= 0.5;
         J->l0 = fmax(J->l0, end.l1 - end.l2);
         if (!turned) J->n0 = fmax(J->n0, end.l1);
-        for (p = J->first[r]; p < J->first[r + 1]; p++)
-            for (i = 0; i < J->per; i++, c += COLUMNS)
-                fill_bulk_node(J, r, J->mid[p] + J->half[p] * J->node[i], J->half[p] * J->weight[i], turned, c);
+        for (p = J->first[r]; p < J->first[r + 1]; p++) fill_panel(J, r, p, turned);
     }
 }
 
@@ -351,15 +445,14 @@ static int cell_panels(hs_bulk *J, int r, double x, double last, double t, doubl
 {
     double least = fmin(0.5, 0.5 / widest(&J->pair, r)), half;
     for (; x < last; x += 2 * half) {
+        if (J->panels == HS_BULK_PANELS) return HS_TOO_MANY_NODES;
         for (half = fmin(0.5, 0.5 * (last - x)); half > least / 64; half *= 0.5) {
             hs_bulk_loss at = hs_bulk_loss_at(J, r, x + half);
             double own = log(J->pair.w[r]) + (1 + t) * at.l1 - t * at.l2 - 0.5 * pow(x + half, 2);
             if (serves_panel(J, r, x + half, half, t, y, 34 - own)) break;
         }
-        if (J->panels == HS_BULK_PANELS) return HS_TOO_MANY_NODES;
         if (last - x - 2 * half < 1e-6 * half) half = 0.5 * (last - x);
-        J->mid[J->panels] = x + half;
-        J->half[J->panels++] = half;
+        add_panel(J, x + half, half);
     }
     return HS_OK;
 }
@@ -475,20 +568,19 @@ static double first_remainder_upper(double t, const ellipse *e, double L, double
     return fmin(whole, 0.5 * part);
 }
 
-/* Error of Gauss-Legendre on the panel at x by the ellipse of rho: of B, returned, and added to out[n] of the first
+/* Error of Gauss-Legendre on panel p by its i-th ellipse: of B, returned, and added to out[n] of the first
  * `order` raw moments times B; infinite where the ellipse meets the branch points [theory: small.bulk]. */
-static double panel_moments(const hs_bulk *J, int r, double x, double half, double rho, double t, int order,
-                            double *out)
+static double panel_moments(const hs_bulk *J, int r, int64_t p, int i, double t, int order, double *out)
 {
+    const ellipse *e = ellipse_at(J, r, p, i);
     double L, w, power, second;
-    ellipse e;
     int n;
-    if (!ellipse_of(J, r, x, half, rho, &e)) return HUGE_VAL;
-    w = exp(log_rule(J, r, half, rho, &e));
-    second = w * bulk_remainder_upper(t, &e, &power);
+    if (!e) return HUGE_VAL;
+    w = exp(e->rule);
+    second = w * bulk_remainder_upper(t, e, &power);
     if (!order) return second;
-    L = log_side_upper(&e.up, J->pair.q[r]) + log_side_upper(&e.down, J->pair.q[r]);
-    out[1] += w * first_remainder_upper(t, &e, L, power);
+    L = log_side_upper(&e->up, J->pair.q[r]) + log_side_upper(&e->down, J->pair.q[r]);
+    out[1] += w * first_remainder_upper(t, e, L, power);
     for (power *= w * L, n = 2; n <= order; n++) out[n] += power *= L;
     return second;
 }
@@ -508,50 +600,116 @@ static void quadrature(const hs_bulk *J, double t, int order, double enough, dou
         for (i = J->first[r]; i < J->first[r + 1]; i++) {
             double best = HUGE_VAL;
             for (e = 0; e < (order ? 1 : ELLIPSES) && best > enough; e++)
-                best = fmin(best, panel_moments(J, r, J->mid[i], J->half[i], ELLIPSE[e], t, order, out));
+                best = fmin(best, panel_moments(J, r, i, e, t, order, out));
             out[0] += best;
         }
 }
 
-/* Sums over the nodes: of what B and its raw moments hold, of the moduli of that, and of its errors. */
+/* Sums over the nodes: of what B and its raw moments hold, of the moduli of that, and of its errors; in lanes. */
+typedef struct {
+    double of[ORDER + 1][8], size[ORDER + 1][8], err[ORDER + 1][8];
+} bulk_lanes;
+
 typedef struct {
     double of[ORDER + 1], size[ORDER + 1], err[ORDER + 1];
 } bulk_sums;
 
-/* What one node adds to the first `order` raw moments; m1 = e^E - 1, rel: the relative error of its weight. */
-static void add_moments(const double *c, double t, double m1, double rel, int order, bulk_sums *S)
+/* The columns of the nodes of a panel, and after them nodes of weight 0; e^E - 1, the relative error of the weight. */
+enum { ROWS = (PER + 7) / 8 * 8 };
+typedef struct {
+    double w[ROWS], l1[ROWS], L[ROWS], lm1[ROWS];
+    double lm[ROWS], err1[ROWS], err2[ROWS], x[ROWS];
+    double m1[ROWS], rel[ROWS];
+} panel_rows;
+
+static void load_rows(const hs_bulk *J, int64_t p, panel_rows *P)
 {
-    double w = c[0], l1 = c[1], L = c[2], l2 = l1 - L;
-    double E = l1 + t * L, e = m1 + 1, power;
-    double dL = c[5] + c[6] + 2 * HS_U * (fabs(L) + fabs(l2)), size = fabs(L * m1) + fabs(c[4]);
-    int n;
-    S->of[1] += w * (L * m1 + c[4]);
-    S->err[1] += w * (fabs(e * ((1 + t) * L + 1) - exp(l1)) * c[5] + fabs(e * (t * L + 1) - exp(l2)) * c[6]);
-    S->err[1] += w * (rel * size + HS_U * (150 * size + 6 * fabs(L) * e * fabs(E) + 2 * fabs(l2) * fabs(m1)));
-    rel += (1 + t) * c[5] + t * c[6] + HS_U * ((1 + t) * 2 * fabs(l1) + t * 3 * fabs(l2) + 4 * fabs(E) + 30);
-    for (power = w * e * L, n = 2; n <= order; n++) {
-        S->err[n] += fabs(power) * (n * dL + fabs(L) * rel);
-        power *= L;
-        S->of[n] += power;
-        S->size[n] += fabs(power);
+    const double *c = J->columns + p * J->per * COLUMNS;
+    int i;
+    memset(P, 0, sizeof *P);
+    for (i = 0; i < J->per; i++, c += COLUMNS) {
+        P->w[i] = c[0];
+        P->l1[i] = c[1];
+        P->L[i] = c[2];
+        P->lm1[i] = c[3];
+        P->lm[i] = c[4];
+        P->err1[i] = c[5];
+        P->err2[i] = c[6];
+        P->x[i] = c[7];
     }
 }
 
-/* What one node, with the columns c, adds at the tilt t; rel: of its weight. */
-static void add_node(const double *c, double t, double rel, int order, bulk_sums *S)
+/* What the nodes of a panel add at the tilt t; rel: of all weights. */
+HS_CLONES static void add_panel_nodes(panel_rows *P, double t, double rel, bulk_lanes *S)
 {
-    double w = c[0], l1 = c[1], L = c[2], E = l1 + t * L;
-    double m1 = expm1(E);
-    double h2 = hs_h2(E), x = c[7], first = c[3] + t * c[4];
-    double sizes = fabs(c[3]) + t * (2 * fabs(c[3]) + fabs(c[4])), off;
-    rel += HS_U * (6 * x * x + 8 * fabs(x) + 24);
-    /* d(l1) and d(l2) leave e^E - 1 - (1+t) U1 + t U2 off by the differences of e^E and 1 + U_i */
-    off = (1 + t) * fabs(m1 - expm1(l1)) * c[5] + t * fabs(m1 - expm1(l1 - L)) * c[6];
-    S->of[0] += w * (h2 + first);
-    S->err[0] +=
-        w * (off + rel * (h2 + sizes) +
-             HS_U * (150 * (h2 + sizes) + fabs(m1) * (6 * fabs(E) + 4 * (fabs(l1) + t * (fabs(l1) + fabs(l1 - L))))));
-    if (order) add_moments(c, t, m1, rel, order, S);
+    int i, k;
+    for (k = 0; k < ROWS; k += 8)
+        for (i = 0; i < 8; i++) {
+            double l1 = P->l1[k + i], L = P->L[k + i], E = l1 + t * L, m1 = hs_expm1(E);
+            double near = E < 0.34 && E > -0.34 ? E : 0, h = hs_expm1mx(near), h2 = near != 0 ? h : m1 - E;
+            double first = P->lm1[k + i] + t * P->lm[k + i], a = fabs(P->lm1[k + i]), l2 = l1 - L;
+            double sizes = h2 + a + t * (2 * a + fabs(P->lm[k + i]));
+            double own, off, x = P->x[k + i];
+            own = rel + HS_U * (6 * x * x + 8 * fabs(x) + 24);
+            /* d(l1) and d(l2) leave e^E - 1 - (1+t) U1 + t U2 off by the differences of e^E and 1 + U_i */
+            off = (1 + t) * fabs(m1 - hs_expm1(l1)) * P->err1[k + i] + t * fabs(m1 - hs_expm1(l2)) * P->err2[k + i];
+            off += own * sizes +
+                   HS_U * (150 * sizes + fabs(m1) * (6 * fabs(E) + 4 * (fabs(l1) + t * (fabs(l1) + fabs(l2)))));
+            S->of[0][i] += P->w[k + i] * (h2 + first);
+            S->err[0][i] += P->w[k + i] * off;
+            P->m1[k + i] = m1;
+            P->rel[k + i] = own;
+        }
+}
+
+/* What they add to the first `order` raw moments. */
+HS_CLONES static void add_panel_moments(const panel_rows *P, double t, int order, bulk_lanes *S)
+{
+    int i, k, n;
+    for (k = 0; k < ROWS; k += 8) {
+        double power[8], dL[8], off[8];
+        for (i = 0; i < 8; i++) {
+            double w = P->w[k + i], l1 = P->l1[k + i], L = P->L[k + i], l2 = l1 - L;
+            double m1 = P->m1[k + i], e = m1 + 1, E = l1 + t * L, rel = P->rel[k + i];
+            double size = fabs(L * m1) + fabs(P->lm[k + i]), d1 = P->err1[k + i], d2 = P->err2[k + i], one;
+            one = fabs(e * ((1 + t) * L + 1) - hs_exp(l1)) * d1 + fabs(e * (t * L + 1) - hs_exp(l2)) * d2;
+            one += rel * size + HS_U * (150 * size + 6 * fabs(L) * e * fabs(E) + 2 * fabs(l2) * fabs(m1));
+            S->of[1][i] += w * (L * m1 + P->lm[k + i]);
+            S->err[1][i] += w * one;
+            dL[i] = d1 + d2 + 2 * HS_U * (fabs(L) + fabs(l2));
+            off[i] = rel + (1 + t) * d1 + t * d2;
+            off[i] += HS_U * ((1 + t) * 2 * fabs(l1) + t * 3 * fabs(l2) + 4 * fabs(E) + 30);
+            power[i] = w * e * L;
+        }
+        for (n = 2; n <= order; n++)
+            for (i = 0; i < 8; i++) {
+                double L = P->L[k + i];
+                S->err[n][i] += fabs(power[i]) * (n * dL[i] + fabs(L) * off[i]);
+                power[i] *= L;
+                S->of[n][i] += power[i];
+                S->size[n][i] += fabs(power[i]);
+            }
+    }
+}
+
+/* The sums over all nodes. */
+static void sum_bulk(const hs_bulk *J, double t, double rel, int order, bulk_sums *S)
+{
+    bulk_lanes lanes;
+    panel_rows P;
+    int64_t p;
+    int n;
+    memset(&lanes, 0, sizeof lanes);
+    for (p = 0; p < J->panels; p++) {
+        load_rows(J, p, &P);
+        add_panel_nodes(&P, t, rel, &lanes);
+        if (order) add_panel_moments(&P, t, order, &lanes);
+    }
+    for (n = 0; n <= order; n++) {
+        S->of[n] = hs_lanes(lanes.of[n]);
+        S->size[n] = hs_lanes(lanes.size[n]);
+        S->err[n] = hs_lanes(lanes.err[n]);
+    }
 }
 
 /* The moments from the sums, what the panels miss of them, and the error `part` of B; false where they are not
@@ -583,11 +741,9 @@ int hs_bulk_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T)
     double lost[ORDER + 1], scale = exp(J->log_unit), part = HS_U * (double)(J->panels * J->per + 20);
     double linear = scale * (J->p + t * J->u) + J->out_p + t * J->out_u;
     double rel = HS_U * (J->pair.w_err + 10 * J->pair.q_err);
-    bulk_sums S = {{0}, {0}, {0}};
-    const double *c = J->columns;
-    int64_t i;
+    bulk_sums S;
     if (!(J->n0 + t * J->l0 < 600)) return HS_OUT_OF_RANGE;
-    for (i = 0; i < J->panels * J->per; i++, c += COLUMNS) add_node(c, t, rel, order, &S);
+    sum_bulk(J, t, rel, order, &S);
     quadrature(J, t, order, 1e-3 * S.err[0] / (double)J->panels, lost);
     T->log_b = log1p(S.of[0] - linear);
     part = lost[0] + S.err[0] + part * (fabs(S.of[0]) + S.err[0]) +
@@ -641,8 +797,7 @@ double hs_bulk_log_upper(const hs_bulk *J, double t)
     for (r = 0; r < J->pair.branches; r++)
         for (i = J->first[r]; i < J->first[r + 1]; i++) {
             double best = HUGE_VAL;
-            for (e = 0; e < ELLIPSES && best > err; e++)
-                best = fmin(best, panel_moments(J, r, J->mid[i], J->half[i], ELLIPSE[e], t, 0, NULL));
+            for (e = 0; e < ELLIPSES && best > err; e++) best = fmin(best, panel_moments(J, r, i, e, t, 0, NULL));
             off += best;
         }
     sum = log1p(sum - linear + off);
@@ -681,7 +836,7 @@ double hs_bulk_fall_upper(const hs_bulk *J, double s, double least, double *den)
                 slip = HS_U * (slip + 2 * s * fabs(c[1]) - 3 * t * l2) + s * c[5] - t * c[6];
                 sum += c[0] * exp(E) * (1 + 1.1 * slip);
             }
-            sum += exp(panel_upper(J, r, J->mid[p], J->half[p], t, 0, log(sum) + SHARP_NATS));
+            sum += exp(panel_upper(J, r, p, t, 0, log(sum) + SHARP_NATS));
         }
     }
     *den *= 1 + SLACK;

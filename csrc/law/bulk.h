@@ -6,12 +6,13 @@
 #include "law/transform.h"
 
 #define HS_JUMPS_NODES 16000
-#define HS_BULK_WORK (8 * HS_JUMPS_NODES + HS_JUMPS_NODES / 10) /* doubles of scratch of one law */
-#define HS_BULK_ORDER 12                                        /* moments */
-#define HS_BULK_TILTS 24                                        /* of Chernoff's bounds */
+#define HS_BULK_WORK (8 * HS_JUMPS_NODES + HS_BULK_PANELS * (2 + HS_BULK_ELLIPSES)) /* doubles of scratch of one law */
+#define HS_BULK_ORDER 12                                                            /* moments */
+#define HS_BULK_TILTS 24                                                            /* of Chernoff's bounds */
 #define HS_BULK_COLUMNS 8
 #define HS_BULK_PANELS (HS_JUMPS_NODES / 20)
-#define HS_BULK_FAR 45.0 /* a branch ends at up + HS_BULK_FAR, beyond which lies e^-1000 */
+#define HS_BULK_ELLIPSES 76 /* doubles of the ellipses of a panel */
+#define HS_BULK_FAR 45.0    /* a branch ends at up + HS_BULK_FAR, beyond which lies e^-1000 */
 
 typedef struct {
     hs_pair pair; /* turned to the direction: losses increase with the place x */
@@ -24,6 +25,7 @@ typedef struct {
     const double *node, *weight;
     double *columns;    /* a node's w, l1, L, l1 - U1, (l1 - U1) - (l2 - U2), bounds of the errors of l1 and l2, x */
     double *mid, *half; /* of each panel */
+    double *ellipses;   /* of each panel, in bulk.c */
     double x0[HS_BRANCHES],
         cut[HS_BRANCHES]; /* where branches end; the same, infinite where none of its losses is cut */
     double l0, n0;        /* the largest loss and the largest l1 */
@@ -48,6 +50,8 @@ typedef struct {
 int hs_bulk_open(hs_bulk *J, const hs_pair *pair, double k, const hs_rule *rule, double *work);
 int hs_bulk_plain(const hs_bulk *J); /* whether it is one plain step of REMOVE */
 hs_bulk_loss hs_bulk_loss_at(const hs_bulk *J, int r, double x);
+void hs_bulk_losses(const hs_bulk *J, int r, double x, double step, int n, double *l1, double *l2, double *s1,
+                    double *s2);
 double hs_bulk_place(const hs_bulk *J, int r, double loss);
 double hs_bulk_tail(double x, double *rel);
 void hs_bulk_unit(hs_bulk *J, const double *x);

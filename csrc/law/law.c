@@ -510,43 +510,71 @@ static inline void turned_sum(double *restrict a, double *restrict b, const doub
     }
 }
 
+/* Whether e^{iy x} has fallen below e^-45 at all of the 64 points on a path from number j on
+ * [theory: rounding.blocks]. */
+static int fallen(const hs_law *w, int64_t j, double y)
+{
+    double least = HUGE_VAL;
+    int64_t i;
+    if (w->kind != HS_LAW_SUBNORMAL || !w->ri) return 0;
+    for (i = j; i < w->nr && i < j + TILE; i++) least = fmin(least, w->xi[i]);
+    return y * least > 45;
+}
+
+/* Of 64 points d = r E_n at the first node, r E_1 and E_1; points of the real line have imaginary parts 0. */
+typedef struct {
+    double a[TILE], b[TILE], fr[TILE];
+    double fi[TILE], er[TILE], ei[TILE];
+} turned_points;
+
+HS_CLONES static void turn_points(const hs_law *w, int64_t j, double y, double dy, turned_points *restrict T)
+{
+    HS_ALIGNED double rr[TILE] = {0}, ri[TILE] = {0}, xr[TILE] = {0}, xi[TILE] = {0};
+    size_t size = sizeof(double) * (size_t)(w->nr - j < TILE ? w->nr - j : TILE);
+    int i;
+    memcpy(rr, w->r + j, size);
+    memcpy(xr, w->xr + j, size);
+    if (w->kind == HS_LAW_SUBNORMAL && w->ri) {
+        memcpy(ri, w->ri + j, size);
+        memcpy(xi, w->xi + j, size);
+    }
+    hs_turns(TILE, y, xr, xi, T->fr, T->fi);
+    hs_turns(TILE, dy, xr, xi, T->er, T->ei);
+    for (i = 0; i < TILE; i++) {
+        double x = T->fr[i], v = T->fi[i];
+        T->a[i] = rr[i] * x - ri[i] * v;
+        T->b[i] = rr[i] * v + ri[i] * x;
+        T->fr[i] = rr[i] * T->er[i] - ri[i] * T->ei[i];
+        T->fi[i] = rr[i] * T->ei[i] + ri[i] * T->er[i];
+    }
+}
+
 /* phi - 1 at the nodes n0 .. n0 + count - 1, by 64 points at a time: with d = r E_n, E_n = e^{i n dy x} - 1, the next
- * node has d + r E_1 + d E_1 [theory: rounding.blocks]. Points of the real line have imaginary parts 0. */
+ * node has d + r E_1 + d E_1 [theory: rounding.blocks]. */
 HS_CLONES static void points_phi(const hs_law *w, double dy, int64_t n0, int count, double *restrict zr,
                                  double *restrict zi)
 {
-    const int path = w->kind == HS_LAW_SUBNORMAL && w->ri;
-    HS_ALIGNED double rr[TILE], ri[TILE], xr[TILE], xi[TILE];
-    HS_ALIGNED double er[TILE], ei[TILE], a[TILE], b[TILE];
-    HS_ALIGNED double fr[TILE], fi[TILE];
+    HS_ALIGNED turned_points T;
     HS_ALIGNED double re[HS_LAW_BLOCK][8], im[HS_LAW_BLOCK][8];
-    int64_t j;
-    int i, n;
+    double gone_r = 0, gone_i = 0;
+    int64_t j, i;
+    int n;
     memset(re, 0, sizeof re);
     memset(im, 0, sizeof im);
     for (j = 0; j < w->nr; j += TILE) {
-        size_t size = sizeof(double) * (size_t)(w->nr - j < TILE ? w->nr - j : TILE);
-        for (i = 0; i < TILE; i++) rr[i] = ri[i] = xr[i] = xi[i] = 0;
-        memcpy(rr, w->r + j, size);
-        memcpy(xr, w->xr + j, size);
-        if (path) {
-            memcpy(ri, w->ri + j, size);
-            memcpy(xi, w->xi + j, size);
+        if (fallen(w, j, (double)n0 * dy)) {
+            for (i = j; i < w->nr && i < j + TILE; i++) {
+                gone_r += w->r[i];
+                gone_i += w->ri[i];
+            }
+            continue;
         }
-        hs_turns(TILE, (double)n0 * dy, xr, xi, fr, fi);
-        hs_turns(TILE, dy, xr, xi, er, ei);
-        for (i = 0; i < TILE; i++) {
-            double x = fr[i], y = fi[i];
-            a[i] = rr[i] * x - ri[i] * y;
-            b[i] = rr[i] * y + ri[i] * x;
-            fr[i] = rr[i] * er[i] - ri[i] * ei[i];
-            fi[i] = rr[i] * ei[i] + ri[i] * er[i];
-        }
-        for (n = 0; n < count; n++) turned_sum(a, b, fr, fi, er, ei, re[n], im[n]);
+        turn_points(w, j, (double)n0 * dy, dy, &T);
+        for (n = 0; n < count; n++) turned_sum(T.a, T.b, T.fr, T.fi, T.er, T.ei, re[n], im[n]);
     }
     for (n = 0; n < count; n++) {
-        zr[n] = hs_lanes(re[n]);
-        zi[n] = hs_lanes(im[n]);
+        zr[n] = hs_lanes(re[n]) - gone_r;
+        zi[n] = hs_lanes(im[n]) - gone_i;
     }
     for (n = 0; n < count && w->kind == HS_LAW_SUBNORMAL && w->add; n++) zi[n] = -zi[n];
 }

@@ -36,6 +36,7 @@
 #define FEWER 10.0 /* nats less of a line of more than MANY_NODES, and of twice as many */
 #define MUCH_FEWER 12.0
 #define MANY_NODES 700
+#define TILE 64    /* cells that are laid together */
 #define CELLS 2048 /* of the bound of |phi|, all branches */
 #define LAYERS 24  /* of the jumps below eps */
 #define SIDES 6    /* tilts of Chernoff's bound of the bulk there */
@@ -118,20 +119,23 @@ static int lay_bulk_branch(bulk_line *A, int r, int at, int n, double log_b, dou
     const hs_bulk *J = &A->J;
     double up = J->pair.up[r], down = J->pair.down[r], t = A->c;
     double width = J->x0[r] + J->left, h;
-    hs_bulk_loss left = hs_bulk_loss_at(J, r, -J->left), right, mid;
-    int i;
+    double l1[2 * TILE + 1], l2[2 * TILE + 1], s1[2 * TILE + 1], s2[2 * TILE + 1];
+    int i, j, count;
     n = (int)fmin(n, ceil(width / fmin(0.05, 0.1 / fmax(up, down))));
     h = width / n;
-    for (i = 0; i < n; i++, at++, left = right) {
-        double x = J->x0[r] - (n - i) * h, z = x + h, W = J->pair.w[r] * h;
-        right = hs_bulk_loss_at(J, r, z);
-        mid = hs_bulk_loss_at(J, r, x + 0.5 * h);
-        A->most[at] = (1 + t) * right.l1 - t * right.l2 - 0.5 * pow(x > 0 ? x : fmin(z, 0), 2);
-        A->most[at] = W * exp(A->most[at] - HS_LOG_SQRT_2PI - log_b + err) * (1 + 1e-6);
-        A->mass[at] = (1 + t) * mid.l1 - 0.5 * t * (left.l2 + right.l2) - (x * x + x * z + z * z) / 6;
-        A->mass[at] = W * exp(A->mass[at] - HS_LOG_SQRT_2PI - log_b - err) * (1 - 1e-6);
-        A->steep[at] = (up * left.s1 + down * right.s2) * (1 - 1e-9);
-        A->cost[at] = t * down * down * left.s2 * (1 + 1e-9);
+    for (i = 0; i < n; i += count) {
+        count = n - i < TILE ? n - i : TILE;
+        hs_bulk_losses(J, r, J->x0[r] - (n - i) * h, 0.5 * h, 2 * count + 1, l1, l2, s1, s2);
+        for (j = 0; j < count; j++, at++) {
+            double x = J->x0[r] - (n - i - j) * h, z = x + h, W = J->pair.w[r] * h;
+            const int left = 2 * j, mid = left + 1, right = left + 2;
+            A->most[at] = (1 + t) * l1[right] - t * l2[right] - 0.5 * pow(x > 0 ? x : fmin(z, 0), 2);
+            A->most[at] = W * exp(A->most[at] - HS_LOG_SQRT_2PI - log_b + err) * (1 + 1e-6);
+            A->mass[at] = (1 + t) * l1[mid] - 0.5 * t * (l2[left] + l2[right]) - (x * x + x * z + z * z) / 6;
+            A->mass[at] = W * exp(A->mass[at] - HS_LOG_SQRT_2PI - log_b - err) * (1 - 1e-6);
+            A->steep[at] = (up * s1[left] + down * s2[right]) * (1 - 1e-9);
+            A->cost[at] = t * down * down * s2[left] * (1 + 1e-9);
+        }
     }
     return n;
 }
@@ -183,19 +187,30 @@ HS_CLONES static void branch_decay(const bulk_line *A, int r, double Y, double t
     *rest += end;
 }
 
-/* A lower bound of -k log|phi(y)| for all y >= Y [theory: small.bulk-far]. */
-static double bulk_decay_lower(const bulk_line *A, double Y)
+/* A lower bound of -k log|phi(y)| for all y >= Y, by the turn after *turn first, which becomes that of the largest; one
+ * of at least `enough` will do [theory: small.bulk-far]. */
+static double turned_decay_lower(const bulk_line *A, double Y, double enough, int *turn)
 {
     static const double TURN[] = {0.5, 1, 1.4};
     double best = 0;
-    int t, r;
-    for (t = 0; t < 3; t++) {
-        double gain = 0, rest = A->left, most;
+    int i, t, r, first = *turn;
+    for (i = 0; i < 3 && best * (1 - 1e-9) < enough; i++) {
+        double gain = 0, rest = A->left, most, one;
+        t = (first + i) % 3;
         for (r = 0; r < A->J.pair.branches; r++) branch_decay(A, r, Y, TURN[t], &gain, &rest);
         most = fmin(1 - gain + 1e-9 * fabs(gain), rest * (1 + 1e-9) + 1e-12);
-        if (gain > 0) best = fmax(best, -A->copies * log(fmin(most, 1)));
+        one = gain > 0 ? -A->copies * log(fmin(most, 1)) : 0;
+        if (!(one > best)) continue;
+        best = one;
+        *turn = t;
     }
     return best * (1 - 1e-9);
+}
+
+static double bulk_decay_lower(const bulk_line *A, double Y)
+{
+    int turn = 0;
+    return turned_decay_lower(A, Y, HUGE_VAL, &turn);
 }
 
 /* The loss of a branch at x, at least [theory: rounding.first-order]. */
@@ -277,12 +292,13 @@ static void lay_tilts(hs_bulk *J, double c)
 /* How many nodes the line needs until its tail is below e^-goal; HS_TOO_MANY_NODES where it has no room for them. */
 static int count_nodes(bulk_line *A, double goal)
 {
-    double low = 1 / A->sd, high = (double)(HS_BULK_NODES - A->used) * A->dy;
-    int i;
-    if (!(bulk_decay_lower(A, high) + log(HS_PI * high) >= goal)) return HS_TOO_MANY_NODES;
+    double low = 1 / A->sd, high = (double)(HS_BULK_NODES - A->used) * A->dy, fall = goal - log(HS_PI * high);
+    int i, turn = 1;
+    if (!(turned_decay_lower(A, high, fall, &turn) >= fall)) return HS_TOO_MANY_NODES;
     for (i = 0; i < 20 && high > 1.02 * low; i++) {
         double Y = sqrt(low * high);
-        if (bulk_decay_lower(A, Y) + log(HS_PI * Y) < goal) low = Y;
+        fall = goal - log(HS_PI * Y);
+        if (turned_decay_lower(A, Y, fall, &turn) < fall) low = Y;
         else high = Y;
     }
     A->N = (int64_t)ceil(high / A->dy) + 1;

@@ -197,14 +197,11 @@ static int visit_bands(hs_mixed *A, const hs_bands *bands, int64_t n0, double to
 /* cos and sin of phases; beyond the range of hs_cis those of the library. */
 HS_CLONES static void turns_of_line(const double *restrict phase, double *restrict co, double *restrict si)
 {
-    double most = 0;
-    int i;
-    for (i = 0; i < TILE; i++) {
-        double size = fabs(phase[i]);
-        most = size > most ? size : most;
-        hs_cis(phase[i], &co[i], &si[i]);
-    }
-    for (i = 0; i < TILE && !(most <= 8e5); i++) {
+    int i, far = 0;
+    HS_SEPARATE
+    for (i = 0; i < TILE; i++) hs_cis(phase[i], &co[i], &si[i]);
+    for (i = 0; i < TILE; i++) far |= !(fabs(phase[i]) <= 8e5);
+    for (i = 0; i < TILE && far; i++) {
         co[i] = cos(phase[i]);
         si[i] = sin(phase[i]);
     }

@@ -206,6 +206,34 @@ static void tilted(void)
     }
 }
 
+/* Logs of both factors at nodes, by vectors and one by one, and the place of a loss, against long doubles. */
+static void columns(void)
+{
+    hs_bulk J;
+    int i, r;
+    if (any_bulk(&J, 0) || hs_bulk_cut(&J, log_between(0.05, 3) * J.wide, 0, 0)) return;
+    for (i = 0; i < 12; i++) {
+        double least, l1, l2, s1, s2, near;
+        r = (int)(uniform() * J.pair.branches);
+        const double *c =
+            J.columns +
+            (J.first[r] * 20 + (int64_t)(uniform() * 20 * (double)(J.first[r + 1] - J.first[r]))) * HS_BULK_COLUMNS;
+        long double q = J.pair.q[r], up = J.pair.up[r], d = J.pair.down[r], x = c[7];
+        long double a = log1pl(q * expm1l(up * x - up * up / 2)), b = log1pl(q * expm1l(-d * x - d * d / 2));
+        hs_bulk_loss at;
+        term("bulk-log", fabs((double)(a - (long double)c[1])), c[5] + 2 * HS_U * fabs(c[1]), 1e-18 * fabs(c[1]));
+        least = 1e-13 * (double)(q + fabsl(a) + fabsl(b));
+        hs_bulk_losses(&J, r, c[7], 0, 1, &l1, &l2, &s1, &s2);
+        near = fmax(fabs((double)(a - l1)), fabs((double)(b - l2)));
+        at = hs_bulk_loss_at(&J, r, hs_bulk_place(&J, r, c[2]));
+        if (up > 0 && d > 0 && x > -9) near += fabs(at.l1 - at.l2 - c[2]); /* between the ends that are sought */
+        at = hs_bulk_loss_at(&J, r, c[7]);
+        if (near < least && fabs(at.s1 - s1) < 1e-12 && fabs(at.s2 - s2) < 1e-12) continue;
+        printf("MISS places %g: %g %g\n", c[7], near, least);
+        missed++;
+    }
+}
+
 /* What is bounded of both factors on the ellipse about a panel, against its largest value on the rim
  * [theory: small.bulk]. */
 static void rim(void)
@@ -594,8 +622,10 @@ int main(int argc, char **argv)
         if (i % 4 == 0) both_jump(A, A->eps);
     }
     for (i = 0; i < cases(960); i++) rim();
+    for (i = 0; i < cases(240); i++) columns();
     free(work);
     free(A);
+    median("bulk-log", 500, 100, 15);
     median("bulk-phase", 60, 40, 4);
     median("bulk-cell", 10, 10000, 150);
     median("bulk-jump", 10, 10000, 150);

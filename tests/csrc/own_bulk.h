@@ -3,6 +3,7 @@
 #define hs_bulk_open own_bulk_open
 #define hs_bulk_plain own_bulk_plain
 #define hs_bulk_loss_at own_bulk_loss_at
+#define hs_bulk_losses own_bulk_losses
 #define hs_bulk_place own_bulk_place
 #define hs_bulk_tail own_bulk_tail
 #define hs_bulk_unit own_bulk_unit
@@ -25,6 +26,7 @@
 #undef hs_bulk_open
 #undef hs_bulk_plain
 #undef hs_bulk_loss_at
+#undef hs_bulk_losses
 #undef hs_bulk_place
 #undef hs_bulk_tail
 #undef hs_bulk_unit

@@ -436,7 +436,10 @@ def _root(question, found: Finite, add: int, delta: float, least_lost: float = L
 
     inexact = found.log_finite or found.lost
     ends = [target(x, side) for x, side in ((most, 1), (visible, -1)) if x > 0] if inexact else [math.log(delta)]
-    answers = [found.route.root(found.run, min(x, -1e-300), *found.tolerance(question)) for x in ends]
+    if question.place is None or question.place.of != delta:
+        question.place = mixed.Place(delta)
+    near = {"near": question.place} if found.route is mixed else {}
+    answers = [found.route.root(found.run, min(x, -1e-300), *found.tolerance(question), **near) for x in ends]
     if None in answers:
         question.why = NOT_FOUND
         at_zero = point(question, add, 0.0)

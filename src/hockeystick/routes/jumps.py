@@ -39,7 +39,7 @@ from ..outward import log_slack, log_sum
 from ..what import sampling
 from ..what.pair import GaussianSteps, PairedSteps
 from . import contour, few
-from .question import MOST_SAMPLED, SHARP
+from .question import MOST_SAMPLED, ROUGH, SHARP
 
 TERMS = ("jumps", "truncation", "inner_quadrature", "rounding")
 ORDER = 20
@@ -90,7 +90,8 @@ def pair_point(paired: PairedSteps, add: int, eps: float, sharp: float = SHARP):
     answer = _answer(_core.jumps_delta, None if brief else _core.bulk_line_delta, steps, pairs, add, eps, sharp)
     found = answer and answer.point("jumps")
     if brief and not (found and found.width < sharp):
-        found = _narrower(found, few.at(_pair(steps, pairs, add), steps.k[0], eps))
+        cells = few.COARSE if sharp >= ROUGH else few.FINE
+        found = _narrower(found, few.at(_pair(steps, pairs, add), steps.k[0], eps, cells))
         if not (found and found.width < sharp):
             line = _line(_core.bulk_line_delta, _pair(steps, pairs, add), steps.k[0], eps)
             found = _narrower(found, line.point("jumps") if line.status <= _core.LOOSE else None)

@@ -34,6 +34,9 @@ sampled Laplace noise, whose tails fall with a power of the frequency and whose 
 WIDE = 1e-7
 """Relative width from which a lower line is tried."""
 
+WIDER = 1.5
+"""How many times wider a root may be that begins at another one's line."""
+
 ORDER = 24
 """Gauss-Legendre nodes in a panel: about where a panel of half a unit of the base loss costs least."""
 
@@ -140,13 +143,44 @@ def point(
     return answer and answer.point("contour")
 
 
-def root(steps, log_delta: float, rtol: float = contour.RTOL, enough: float | None = 0.0) -> Root | None:
-    """A certified eps(delta), or None."""
-    answer = _answer(_core.mixed_eps, steps, log_delta, rtol, enough)
+class Place:
+    """Where the line lay that answered a question, how many nodes it was allowed, how many panels, and how narrow it
+    was: where the next root of the same question begins, which lies next to it where two directions, or both ends of a
+    target, have about one curve."""
+
+    __slots__ = ("at", "nodes", "of", "panels", "width")
+
+    def __init__(self, delta: float) -> None:
+        self.of, self.at, self.nodes, self.panels, self.width = delta, np.zeros(2), 0, 1, 0.0
+
+
+def root(
+    steps, log_delta: float, rtol: float = contour.RTOL, enough: float | None = 0.0, *, near: Place | None = None
+) -> Root | None:
+    """A certified eps(delta), or None. near: of the root before."""
+    answer = near and near.nodes and _next_to(near, steps, log_delta, rtol, enough)
+    answer = answer or _answer(_core.mixed_eps, steps, log_delta, rtol, enough, near=near)
     return answer and answer.root("contour")
 
 
-def _answer(function, steps, at: float, rtol: float, enough: float | None, lines: Lines | None = None):
+def _next_to(near: Place, steps, log_delta: float, rtol: float, enough: float | None):
+    """What one line says that lies where the one before did, or None where that is not as narrow."""
+    table, points = tables(steps, near.panels)
+    width = fine(steps) if enough is None else enough
+    found = _call(_core.mixed_eps, table, points, log_delta, rtol, width, near.nodes, near.at.copy(), None)
+    good = found.status == _core.OK or (found.status == _core.LOOSE and found.width <= min(width, WIDER * near.width))
+    return found if good else None
+
+
+def _answer(
+    function,
+    steps,
+    at: float,
+    rtol: float,
+    enough: float | None,
+    lines: Lines | None = None,
+    near: Place | None = None,
+):
     """The first attempt that reaches rtol, or a relative width of `enough` (None: `fine`), with ever more quadrature
     panels, then nodes, as long as these may be what falls short; else the narrowest, or None. What falls short is told
     by truncation, quadrature, and rounding, which quadrature enters; the points of a mixture bound its far frequencies,
@@ -167,6 +201,8 @@ def _answer(function, steps, at: float, rtol: float, enough: float | None, lines
         most = COST // points.shape[1] if mixed else MORE_NODES
         answer = _call(function, table, points, at, rtol, max(enough, wide), min(nodes, most), place, lines)
         if answer.status == _core.OK or (answer.status == _core.LOOSE and answer.width <= enough):
+            if near is not None and place[0] > 0:
+                near.at, near.nodes, near.panels, near.width = place, min(nodes, most), panels, answer.width
             return answer
         truncation = quadrature = rounding = math.inf
         used, short = nodes // 4, answer.status == _core.TOO_WIDE

@@ -38,6 +38,7 @@ class Question:
     known : what routes asked before left, or None.
     lines : lines that serve more than one eps (near.py), where many are asked; else None.   loose : whether these may
     be as wide as a line aims at, and not only about as wide as one placed at the eps itself.
+    place : where a root was found last (mixed.Place), for the next one of the same question, or None.
     """
 
     __slots__ = (
@@ -52,6 +53,7 @@ class Question:
         "loose",
         "mirrored",
         "n_threads",
+        "place",
         "replaced",
         "rough",
         "rtol",
@@ -66,6 +68,7 @@ class Question:
         self.why, self.rough, self.about, self.known = "", False, 0.0, None
         self.lines: dict | None = None
         self.loose = False
+        self.place = None
         self._steps = None
         self.gaussian, self.total, self.wall, self.mirrored = gaussian_facts(run, adjacency)
         self.replaced = not self.gaussian and adjacency == "replace_one" and all_gaussian(run)
