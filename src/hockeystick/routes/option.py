@@ -17,7 +17,7 @@ from ..what.allocation import RandomAllocation
 ENOUGH = 1e-11
 """Relative width that is enough of parity."""
 
-STEPS, LARGE, DEEP = 10_000, 0.9, -230.0
+STEPS, LARGE, DEEP = 10_000, 1.3, -230.0
 """Steps and sensitivity/sigma, or log delta, from which the price is asked before other lines: these take longer."""
 
 

@@ -203,19 +203,19 @@ def _only_loss(question, add: int):
 def _exact_point(question, add: int, eps: float):
     if _known_on_the_line(question) and (found := general.point(question, add, eps)):
         return found
-    if _deep(question, "point", add, eps):
-        return None
     loss = _only_loss(question, add)
-    return loss and _of_grid(question, lambda: single.point(loss, eps))
+    if loss is None or _deep(question, "point", add, eps):
+        return None
+    return _of_grid(question, lambda: single.point(loss, eps))
 
 
 def _exact_root(question, add: int, delta: float):
     if _known_on_the_line(question) and (found := general.root(question, add, delta)):
         return found
-    if _deep(question, "root", add, delta):
-        return None
     loss = _only_loss(question, add)
-    return loss and _of_grid(question, lambda: single.root(loss, delta))
+    if loss is None or _deep(question, "root", add, delta):
+        return None
+    return _of_grid(question, lambda: single.root(loss, delta))
 
 
 EPS_GRID = 1e5

@@ -243,18 +243,22 @@ def _saddle(m: float, t: int, x: float, whole: bool) -> tuple[float, float] | No
     """About the least of sx + t log phi e^s - 2 log s over s > 0, and the square root of its second derivative."""
     low, high = (0.0, math.log(LAST / 10)) if whole else (math.log(1e-4 / t), math.log(_largest(m) / 1.2))
     for _ in range(4):
-        u = np.linspace(low, high, 24)
+        u = np.linspace(low, high, PLACES)
         s = np.exp(u)
         log, off = _log_real(m, t, s, whole)
         f = np.where(off < math.inf, s * x + t * log - 2 * u, math.inf)
         best = int(f.argmin())
-        low, high = u[max(best - 1, 0)], u[min(best + 1, 23)]
+        low, high = u[max(best - 1, 0)], u[min(best + 1, PLACES - 1)]
     s = np.exp(0.5 * (low + high) + np.array([-0.01, 0.0, 0.01]))
     log, off = _log_real(m, t, s, whole)
     f = s * x + t * log - 2 * np.log(s)
     h = 0.5 * float(s[2] - s[0])
     second = float(f[0] - 2 * f[1] + f[2]) / (h * h)
     return (float(s[1]), math.sqrt(second)) if second > 0 and off.max() < 0.1 else None
+
+
+PLACES = 12
+"""Of which the best is looked for, four times."""
 
 
 def _period(m: float, t: int, x: float, s: float, width: float, top: float, whole: bool) -> tuple[float, float]:
@@ -279,16 +283,17 @@ def _period(m: float, t: int, x: float, s: float, width: float, top: float, whol
 def _end(m: float, t: int, s: float, width: float, log: float, period: float, whole: bool) -> tuple[int, float]:
     """How many nodes there are, and a bound of those beyond: |phi| <= e^{tau^2/2} phi(s cos m tau + y sin m tau)
     [theory: allocation.option]."""
-    y = 6 / width * 1.5 ** np.arange(24)
     mean = 1.0 if not whole else -float(np.diff(_log_real(m, t, s * np.array([0.99, 1.01]), whole)[0])[0]) / (0.02 * s)
-    tau = np.minimum(np.multiply.outer(y * m * mean, [1.0, 0.6, 0.3, 0.1]), min(6.0, 1.5 / m))
-    q = s * np.cos(m * tau) + y[:, None] * np.sin(m * tau)
-    at, off = _log_real(m, t, q.ravel(), whole)
-    bound = 0.5 * tau**2 + (at + off).reshape(q.shape) - log + (0.0 if whole else s - q)
-    bound = t * bound.min(axis=1)
-    with np.errstate(over="ignore"):
-        beyond = s * s / (math.pi * y) * np.exp(np.minimum(bound, 600.0))
-    enough = np.flatnonzero(beyond * width < math.exp(-DEPTH + 8))
+    for y in np.split(6 / width * 1.5 ** np.arange(24), 8):
+        tau = np.minimum(np.multiply.outer(y * m * mean, [1.0, 0.6, 0.3, 0.1]), min(6.0, 1.5 / m))
+        q = s * np.cos(m * tau) + y[:, None] * np.sin(m * tau)
+        at, off = _log_real(m, t, q.ravel(), whole)
+        bound = 0.5 * tau**2 + (at + off).reshape(q.shape) - log + (0.0 if whole else s - q)
+        with np.errstate(over="ignore"):
+            beyond = s * s / (math.pi * y) * np.exp(np.minimum(t * bound.min(axis=1), 600.0))
+        enough = np.flatnonzero(beyond * width < math.exp(-DEPTH + 8))
+        if enough.size or not y[-1] * period < 2 * math.pi * NODES_MAX:
+            break
     if not enough.size or not y[enough[0]] * period < 2 * math.pi * NODES_MAX:
         return 0, math.inf
     return math.ceil(y[enough[0]] * period / (2 * math.pi)), float(beyond[enough[0]])
@@ -580,14 +585,13 @@ def _about(m: float, t: int, add: int, eps: float) -> float | None:
                 return eps + s * at + t * log - 2 * math.log(s) - math.log(width * math.sqrt(2 * math.pi) * t)
         return None
     log, moduli = about_call(m, t, t * math.expm1(eps))
-    if log >= moduli + math.log(0.03):
+    if min(0.0, log) >= moduli + math.log(0.03):
         return log
     put = log_put(m, t, t * math.expm1(eps), t * math.exp(eps))
     if put and put.log - math.log(t) < 600:
         part = math.exp(put.log - math.log(t))
-        value = part - math.expm1(eps)
-        if value > 1e3 * part * (put.error + 1e-15):
-            return math.log(value)
+        off = part * (put.error + 1e-15) + 1e-15 * math.expm1(eps)
+        return min(moduli, math.log(max(part - math.expm1(eps), 3 * off)))
     return moduli if moduli < math.inf else None
 
 
