@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
+from hockeystick import _core
 from hockeystick.routes import lattice, mixed, pld
 from hockeystick.what.pair import step_loss
 from rows import overlap
@@ -256,3 +257,34 @@ def test_a_root_next_to_delta_1_has_a_line_of_its_own(sigma):
     b = hs.epsilon(many + few + pmf, 0.999999, direction="remove")
     assert b.upper - b.lower < 0.01
     assert 647.8 < b.lower < 647.9
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Kernels of lines as they are asked."""
+    calls, ask = [], mixed._call
+    monkeypatch.setattr(mixed, "_call", lambda function, *a: calls.append(function) or ask(function, *a))
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("scale", "q", "k", "delta"), [(0.1576, 0.03398, 8, 7.08e-5), (0.1225, 0.000808, 33, 8.92e-16)]
+)
+def test_a_root_that_no_line_brackets_is_left_to_the_grid(scale, q, k, delta, asked):
+    """At a kink more panels find no more: five attempts took 0.65 s."""
+    bound = hs.epsilon(hs.poisson_subsampled(hs.laplace(scale), q) * k, delta)
+    assert bound.route == "pld"
+    assert bound.upper < bound.lower * 1.0005
+    assert asked.count(_core.mixed_eps) == 2
+
+
+def test_the_second_direction_begins_at_the_line_of_the_first(asked):
+    """Of two curves that are about the same: two lines for the first, one for the second."""
+    sampled = hs.poisson_subsampled(hs.gaussian(9.502), 0.001749) * 3
+    run = hs.compose((sampled, 1), (hs.laplace(0.542), 12), (hs.discrete_gaussian(3.246), 2))
+    both = hs.epsilon(run, 5.87e-10)
+    assert asked.count(_core.mixed_eps) == 3
+    halves = [hs.epsilon(run, 5.87e-10, direction=side) for side in ("remove", "add")]
+    assert asked.count(_core.mixed_eps) == 7
+    assert both.lower == pytest.approx(max(half.lower for half in halves), rel=1e-13)
+    assert both.upper == pytest.approx(max(half.upper for half in halves), rel=1e-13)

@@ -185,7 +185,7 @@ def _answer(
     panels, then nodes, as long as these may be what falls short; else the narrowest, or None. What falls short is told
     by truncation, quadrature, and rounding, which quadrature enters; the points of a mixture bound its far frequencies,
     and with them truncation, too."""
-    found, panels, before = [], 1, (math.inf, math.inf)
+    found, panels, before, lost = [], 1, (math.inf, math.inf), False
     place = np.zeros(2)  # of the line that answered, where the next ones are
     nodes, *more = (*NODES, *[MORE_NODES] * (enough is not None))
     if enough is None:
@@ -204,6 +204,9 @@ def _answer(
             if near is not None and place[0] > 0:
                 near.at, near.nodes, near.panels, near.width = place, min(nodes, most), panels, answer.width
             return answer
+        if lost and answer.status == _core.NO_BRACKET:
+            break  # four times the panels found no more
+        lost = answer.status == _core.NO_BRACKET
         truncation = quadrature = rounding = math.inf
         used, short = nodes // 4, answer.status == _core.TOO_WIDE
         if answer.status == _core.LOOSE:
