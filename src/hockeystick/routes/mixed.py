@@ -34,7 +34,7 @@ sampled Laplace noise, whose tails fall with a power of the frequency and whose 
 WIDE = 1e-7
 """Relative width from which a lower line is tried."""
 
-WIDER = 1.5
+WIDER = 1.2
 """How many times wider a root may be that begins at another one's line."""
 
 ORDER = 24
