@@ -34,8 +34,9 @@ sampled Laplace noise, whose tails fall with a power of the frequency and whose 
 WIDE = 1e-7
 """Relative width from which a lower line is tried."""
 
-WIDER = 1.2
-"""How many times wider a root may be that begins at another one's line."""
+WIDER, LONGER = 1.2, 1.15
+"""How many times wider a root may be that begins at another one's line, and how many times the nodes it has where that
+is not as narrow as is asked."""
 
 ORDER = 24
 """Gauss-Legendre nodes in a panel: about where a panel of half a unit of the base loss costs least."""
@@ -202,7 +203,9 @@ def _answer(
         answer = _call(function, table, points, at, rtol, max(enough, wide), min(nodes, most), place, lines)
         if answer.status == _core.OK or (answer.status == _core.LOOSE and answer.width <= enough):
             if near is not None and place[0] > 0:
-                near.at, near.nodes, near.panels, near.width = place, min(nodes, most), panels, answer.width
+                longer = 1.0 if answer.status == _core.OK else LONGER
+                near.at, near.nodes = place, int(longer * min(nodes, most))
+                near.panels, near.width = panels, answer.width
             return answer
         if lost and answer.status == _core.NO_BRACKET:
             break  # four times the panels found no more
