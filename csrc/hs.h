@@ -311,7 +311,7 @@ int hs_ranged_curve(int64_t k, const int64_t *m, double h, int above, double *wo
  * at the nodes first, first + h, .., which double precision holds exactly; rows as for mixed.c, without x. The masses
  * of all further nodes are bounded, for powers up to `reach` and frequencies up to `turn`, from `beyond` more of them.
  * Two entries after the points hold (reach, log of the bound at power 0, at `reach`) and (turn, the same at `turn`). */
-enum { HS_SHIFTS_MAX = 1024 };
+enum { HS_SHIFTS_MAX = 4096 };
 typedef struct {
     int n;
     const double *shift, *weight;

@@ -7,10 +7,13 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import hockeystick as hs
 from hockeystick import _core
 from hockeystick.routes.general import describe
+from hockeystick.what import condensed as condensing
+from hockeystick.what.condensed import condensed
 from hockeystick.what.law import opposite_mixtures_loss
 from hockeystick.what.pair import losses, step_loss
 
@@ -209,6 +212,61 @@ def test_steps_are_refused():
         hs.group(hs.discrete_gaussian(4.0), [0.5, 0.25])
     with pytest.raises(hs.DomainError, match="sigma"):
         hs.group(hs.poisson_subsampled(hs.gaussian(0.01), 0.5), 100)
+
+
+def many_shifts(rng, n):
+    shifts = rng.choice([rng.uniform(0, 3, n), np.minimum(rng.exponential(0.3, n), 4), rng.beta(0.5, 3, n)])
+    weights = rng.dirichlet(np.full(n, rng.choice([0.1, 1.0]))) + 1e-12
+    shifts[0], weights[0] = 0.0, rng.uniform(0.01, 3)
+    return shifts, weights / math.fsum(weights.tolist())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_shifts_as_few(seed):  # [theory: law.condensed]
+    """R of both from all shifts in long double, where the claim holds and is no larger than it need be; one step
+    exactly; routes that meet."""
+    rng = np.random.default_rng(seed)
+    shifts, weights = many_shifts(rng, 20_000)
+    step = hs.gaussian_mixture(1.0, shifts.tolist(), weights.tolist())
+    few = condensed(step)
+    assert few.half > 0 and few.shifts.size < 1200 and few.shifts[-1] == shifts.max()
+    s, w = shifts.astype(np.longdouble), weights.astype(np.longdouble)
+    for x in (-60.0, -3.0, 0.0, 2.0, 20.0, 60.0, 150.0):
+        top = (s * x - s * s / 2).max()
+        whole, part = (
+            np.log((v * np.exp(r * x - r * r / 2 - top)).sum())
+            for r, v in ((s, w / w.sum()), (few.shifts.astype(np.longdouble), few.weights.astype(np.longdouble)))
+        )
+        off = few.off_upper(x)
+        assert abs(whole - part) <= off and (off < 1e-11 or abs(x) > 60)
+    eps = 0.25
+    low, high = -20.0, 40.0
+    for _ in range(200):
+        x = 0.5 * (low + high)
+        low, high = (x, high) if np.log((w * np.exp(s * x - s * s / 2)).sum()) < eps else (low, x)
+    exact = float((weights * ndtr(shifts - x)).sum() - math.exp(eps) * ndtr(-x))
+    one = hs.delta(step, eps, direction="remove")
+    assert abs(one.estimate - exact) < 1e-9 * exact and one.width < 1e-9 * exact
+    for direction, at in (("remove", eps), ("add", eps), ("add", 0.01)):  # at 0.01 aliases are bounded at large powers
+        line, pld = (hs.delta(step * 30, at, route=route, direction=direction) for route in ("contour", "pld"))
+        assert line.lower <= pld.upper and pld.lower <= line.upper and line.width < 1e-9 * line.upper
+
+
+def test_cells_are_told_from_their_neighbours(monkeypatch):  # [theory: law.condensed]
+    """With one moment less than is claimed the factor is beyond what is claimed: the claim sees the last one."""
+    rng = np.random.default_rng(7)
+    shifts, weights = rng.uniform(0, 3, 4000), rng.dirichlet(np.ones(4000))
+    step = hs.gaussian_mixture(1.0, shifts.tolist(), weights.tolist())
+    monkeypatch.setattr(condensing, "POINTS", 3)
+    few = condensed.__wrapped__(step)
+    x = 150.0
+    s, w = shifts.astype(np.longdouble), weights.astype(np.longdouble)
+    whole, part = (
+        np.log((v * np.exp(r * x - r * r / 2 - 230)).sum())
+        for r, v in ((s, w / w.sum()), (few.shifts.astype(np.longdouble), few.weights.astype(np.longdouble)))
+    )
+    off = float(few.off_upper(x))
+    assert 1e-4 * off < abs(float(whole - part)) <= off
 
 
 def test_more_than_64_shifts():

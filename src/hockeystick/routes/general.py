@@ -16,6 +16,7 @@ from .. import _core
 from ..answers import ZERO, Point, Root
 from ..outward import U, log_slack
 from ..what.allocation import RandomAllocation
+from ..what.condensed import condensed
 from ..what.discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from ..what.given import GaussianMixture
 from ..what.groups import Group
@@ -167,8 +168,8 @@ def _line_step(step, loss, law, add: int, k: int, moves: int, depth: float, by_p
     if isinstance(step, RandomAllocation):
         return _allocation_step(step.shift, step.steps, add, k, depth, by_points)
     if isinstance(step, GaussianMixture):
-        shifts, weights = np.array(step.shifts) / step.sigma, np.array(step.probabilities)
-        return _mixture_step(mixed.MixtureStep(shifts, weights, add, k))
+        few = condensed(step)
+        return _mixture_step(mixed.MixtureStep(few.shifts, few.weights, add, k, 0.0, few if few.half else None))
     if isinstance(step, Group) and moves == 1:
         return _group_step(step, add, k, depth)
     if isinstance(base, BoundedRange):

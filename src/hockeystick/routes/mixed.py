@@ -16,6 +16,7 @@ from .. import _core, scratch
 from ..answers import Point, Root
 from ..bound import AccuracyError
 from ..outward import U
+from ..what.condensed import Condensed
 from . import contour, near
 from .lattice import LatticeLaw
 from .near import Lines
@@ -108,13 +109,14 @@ class DensityStep(NamedTuple):
 
 class MixtureStep(NamedTuple):
     """k steps of Gaussian noise around a random shift, in units of sigma, in one direction; shifts of probability
-    `lost` are left out of each."""
+    `lost` are left out of each. few: for what many shifts these stand, where they do."""
 
     shifts: np.ndarray
     weights: np.ndarray
     add: int
     k: int
     lost: float = 0.0
+    few: Condensed | None = None
 
 
 class AtomicStep(NamedTuple):
@@ -345,7 +347,7 @@ def _planned(steps, at: float, root: bool) -> tuple[float, float] | None:
 
 
 TILTS = np.geomspace(1e-2, 1e5, 90)
-PLANNED = 2048
+PLANNED = 4096
 """Tilts among which that of a line is looked for, and most shifts of which it is."""
 
 
@@ -360,10 +362,9 @@ def _mixtures(steps, panels: int, plan: tuple[float, float] | None = None):
     more = math.sqrt(panels / max(float(k @ (size * size)), 1e-300))  # over the deviation of the whole loss
     reach, most, turn = min(18 * more, 1e7) + 3, 7 * more, min(20 * more, 1e7)
     if plan:
-        reach, most, turn = 3 * plan[0] + 4, 1.2 * plan[0] + 1, max(turn, 20 * math.sqrt(panels) / plan[1])
+        reach, most = max(3 * plan[0] + 4, 12 / plan[1] + 3), 1.2 * plan[0] + 1  # aliases are bounded at other tilts
+        turn = max(turn, 20 * math.sqrt(panels) / plan[1])
     wide, add = np.minimum(1.5 / top, 9.0), steps[0].add
-    if add:  # powers of R are negative, but 0 and 1
-        reach = 3.0
     whole = 9.5 + (reach + 2) * top + np.sqrt(2 * turn * wide * top)
     places = np.r_[-2:13:0.75, np.geomspace(13.5, max(14.0, whole.max()), 24)]
     loss, slope = _losses(places, shifts, weights, starts)
@@ -385,10 +386,35 @@ def _mixtures(steps, panels: int, plan: tuple[float, float] | None = None):
     ends = np.broadcast_to([reach, turn], (k.size, 2))
     table = np.ascontiguousarray(np.column_stack([sizes, -left * mesh, mesh, nodes, beyond, ends]))
     points = _core.mixture_points(table, shifts, weights, add)
+    ends = np.cumsum(nodes + 2).astype(int)
+    for i, step in enumerate(steps):
+        if step.few is not None:
+            far = (nodes[i] - 1 + beyond[i] - left[i]) * mesh[i]
+            _stand(points[:, ends[i] - int(nodes[i]) - 2 : ends[i]], step.few, mesh[i], -left[i] * mesh[i], far, add)
     rows = np.column_stack(
         [np.full(k.size, _core.MIXTURE), k, top, -left * mesh, np.full(k.size, add), nodes + 2, mesh]
     )
     return points, rows.tolist()
+
+
+def _stand(points, few: Condensed, mesh: float, first: float, far: float, add: int) -> None:
+    """The points of few shifts as those of the many for which they stand: R is within a factor at each node, further
+    ones with it; slopes l' are off by at most the width of a cell and thrice that factor [theory: law.condensed]."""
+    count = points.shape[1] - 2
+    off = few.off_upper(first + mesh * np.arange(count))
+    points[3, :count] += off
+    points[4, :count] += 0.0 if add else off
+    (reach, turn), top = points[1, count:], float(few.shifts[-1])
+    beyond, wide = float(few.off_upper(far)), min(WIDEST / top, DEEPEST)
+    slope = min(2 * few.half + 3 * (top + 1) * beyond, top)
+    points[2, count:] += 4 * beyond
+    points[3, count:] += (4 + reach) * beyond
+    points[2:4, count + 1] += turn * wide / math.cos(0.5 * top * wide) * slope
+    points[4, count] += slope
+
+
+WIDEST, DEEPEST = 1.5, 9.0
+"""Of the strip in csrc/law/mixture.c."""
 
 
 def _losses(places, shifts, weights, starts):

@@ -30,6 +30,9 @@ LDBL_ULP = float(np.finfo(np.longdouble).eps)
 WELL_KNOWN = 1e-9
 """Largest relative error of masses with which the contour of a lattice is worth a try."""
 
+FAR = 45.0
+"""Deviations beyond which normal laws have no probability in doubles."""
+
 EVERY = 64
 """Arguments of a mixture's tails from one to the next that is solved from afar; chords between these start the
 others."""
@@ -46,13 +49,15 @@ def laplace_loss(m: float, q: float = 1.0, back: bool = False) -> Loss:
     return additive_loss(Additive(LAPLACE, m, q, float(back)))
 
 
-def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray, log_p: np.ndarray) -> Loss:
+def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray, log_p: np.ndarray, off_upper=np.zeros_like) -> Loss:
     """sum_i p_i N(m_i, 1) against N(0, 1), m_i >= 0: l(x) = log sum_i p_i e^{m_i x - m_i^2/2}, convex and increasing in
     x [theory: law.shift-tails].
 
     x(s) by Newton's method from the right, where it falls monotonically, at every EVERY-th s, and from their chords,
     where the first step ends to the right. The edge is moved by what is left of l(x) - s, whatever x, and by the
-    rounding of l (_log_mixture), LOG_MIXTURE (1 + |s| + l' (|x| + max m)). Pr[Y <= s] = sum_i p_i Phi(x - m_i).
+    rounding of l (_log_mixture), LOG_MIXTURE (1 + |s| + l' (|x| + max m)). Pr[Y <= s] = sum_i p_i Phi(x - m_i). These m
+    and p may stand for others whose l(x) is off_upper(x) away at most [theory: law.condensed]; where |x| > FAR + max m
+    both laws have probabilities below every double.
 
     The end lo = log p_0: the weights p are within (5n + 4)u (loss.py: mixture), so log p_0 by (5n + 6)u + 2u|lo|; where
     p_0 > 1/2 it is log1p(-rest), which they move by 2 (5n + 5)u |lo|.
@@ -88,7 +93,8 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray, log_p: np.ndarray) -> Lo
         x = np.maximum.accumulate(x) if x.size else x
         ok = x > -60.0 - top
         left = np.where(ok, np.abs(value - s), 0.0)
-        edge = float((left + LOG_MIXTURE * (1 + np.abs(s) + slope * (np.abs(x) + top))).max(initial=0.0))
+        own = np.where(np.abs(x) <= FAR + top, off_upper(x), 0.0)
+        edge = float((left + own + LOG_MIXTURE * (1 + np.abs(s) + slope * (np.abs(x) + top))).max(initial=0.0))
         x_below, x_above = _core.normal_tails(x)
         y_below, y_above = _mixture_tails(x, m, p)
         return Tails(
@@ -96,7 +102,7 @@ def gaussian_mixture_loss(m: np.ndarray, p: np.ndarray, log_p: np.ndarray) -> Lo
             np.r_[pad + 1, y_above, beyond],
             np.r_[pad, x_below, beyond + 1],
             np.r_[pad + 1, x_above, beyond],
-            np.r_[pad, _mixture_error(x, top, p.size), beyond] + 8 * U,
+            np.r_[pad, _mixture_error(x, top, p.size), beyond] + 8 * U + 1.1 * float(off_upper(FAR + top)),
             edge + (2 * (near + lo_error) if first else 0.0),
             TINY * (1 + p.size),
         )

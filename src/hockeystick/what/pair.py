@@ -18,6 +18,7 @@ from ..outward import U
 from . import sampling, selection, shuffling
 from .allocation import AllocationOfSeveral, RandomAllocation, allocation_loss
 from .batches import SizeRange, TruncatedPoisson
+from .condensed import condensed
 from .discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from .given import FromCurve, FromLossCdf, FromPmf, GaussianMixture, PublicMixture
 from .groups import Group
@@ -416,8 +417,8 @@ def gaussian_mixture_pair(step: GaussianMixture, adjacency: str, add: bool) -> L
     """sum_i p_i N(m_i, 1) against N(0, 1): the pair itself, by definition of the mechanism
     [theory: pair.random-shift, pair.groups], also where a record that contributes nothing stands for its absence."""
     _only(step, adjacency, "add_remove", "zero_out")
-    p = np.array(step.probabilities)
-    loss = gaussian_mixture_loss(np.array(step.shifts) / step.sigma, p, np.log(p))
+    few = condensed(step)
+    loss = gaussian_mixture_loss(few.shifts, few.weights, np.log(few.weights), few.off_upper)
     return reversed_loss(loss) if add else loss
 
 
