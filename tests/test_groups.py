@@ -161,6 +161,23 @@ def test_exponentials_beyond_doubles_are_no_missing_nodes():  # [theory: law.mix
     assert (rows[2:4, -2:] == math.inf).all()
 
 
+@pytest.mark.parametrize("size", [3, (0.5, 1.0, 1.0)])
+@pytest.mark.parametrize("alpha, direction", [(1.5, "add"), (3.25, "remove"), (40.0, "remove")])
+def test_divergences(size, alpha, direction):  # [theory: law.shifts]
+    """E R^a by a fine sum in long double, whose error falls beyond every power of its mesh; the moments bound of it."""
+    run = hs.group(STEP, size)
+    shifts, weights, _ = (x.astype(np.longdouble) for x in run.shifts())
+    x = np.arange(-5120, 17920).astype(np.longdouble) / 128
+    log_r = np.logaddexp.reduce(np.multiply.outer(shifts, x) + (np.log(weights) - shifts**2 / 2)[:, None], axis=0)
+    power = alpha if direction == "remove" else 1 - alpha
+    terms = power * log_r - x * x / 2
+    exact = float(np.logaddexp.reduce(terms) + math.log(2 * math.pi) * -0.5 - math.log(128)) / (alpha - 1)
+    found = hs.rdp(run, alpha, direction=direction)
+    assert abs(found.estimate - exact) < 1e-10 * exact and found.lower <= exact * (1 + 1e-12)
+    assert found.upper >= exact * (1 - 1e-12) and found.width < 1e-9 * exact
+    assert hs.moments_epsilon_upper(run * 50, 1e-6) >= hs.epsilon(run * 50, 1e-6).lower
+
+
 def test_cyclic():
     """All records in one part, of the largest norms."""
     options = {"iterations": 6, "bands": 2, "dataset_size": 100, "per_record": True}

@@ -33,6 +33,7 @@ from ..what import sampling
 from ..what.allocation import RandomAllocation, log_moment_ends
 from ..what.discrete import DiscreteGaussian, shifted
 from ..what.given import GaussianMixture, PublicMixture
+from ..what.groups import Group
 from ..what.loss import Loss, reversed_loss
 from ..what.mechanism import Laplace, PoissonSubsampled
 from ..what.pair import GaussianSteps, step_loss
@@ -42,6 +43,9 @@ from .moments import gaussian_cumulant
 
 CELLS = 6144
 """Cells within nine deviations of the laws that matter: 18/6144 deviations wide, 1e-6 of K."""
+
+LEAST = 1e-290
+"""Probability of a sum of a group's contributions from which on it is a normal double."""
 
 LARGE = 30.0
 """Log of the largest term from which on M is summed without its terms of first order."""
@@ -92,7 +96,9 @@ def step_cumulant(step, adjacency: str, add: bool, t: float) -> Cumulant:
     if not loss.smooth and loss.atoms() is not None:
         return _atoms(loss, t)
     if isinstance(base, GaussianMixture):
-        return _shifts(base, q, -t if add else 1 + t, t)
+        return _shifts(np.array(base.shifts) / base.sigma, base.probabilities, q, -t if add else 1 + t, t)
+    if isinstance(step, Group) and adjacency != "replace_one" and (law := step.shifts())[1].min() > LEAST:
+        return _shifts(*law[:2], 1.0, -t if add else 1 + t, t)
     if q < 1 and adjacency == "add_remove":
         of = step_loss(base, adjacency, add)
         return _cells(reversed_loss(of) if add else of, q, -t if add else 1 + t, t)
@@ -173,8 +179,8 @@ def _mixture(parts: list[Cumulant], weights) -> Cumulant:
     return Cumulant(low - slack, mid, high + slack, max(quadratures))
 
 
-def _shifts(step: GaussianMixture, q: float, a: float, t: float) -> Cumulant:
-    found = shifts.cumulant(np.array(step.shifts) / step.sigma, step.probabilities, q, a, _convex)
+def _shifts(places, probabilities, q: float, a: float, t: float) -> Cumulant:
+    found = shifts.cumulant(places, probabilities, q, a, _convex)
     if found is None:
         raise _refusal(t, "its integral would take too many nodes, try a smaller one")
     return _log_of(*found)

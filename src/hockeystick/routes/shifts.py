@@ -16,8 +16,8 @@ Thm 19.3], ellipse of semi-axes pi s0 and sqrt(1+pi^2) s0. There all v_j turn by
 so |r| lies between cos(pi s s0/2) r(Re x) and r(Re x), and |normal density| <= e^((pi s0)^2/2) times itself. (1 + 2|a|)
 covers the other terms of f, as r times the normal density is at most 1/sqrt(2 pi).
 
-Rounding. x is off by 6 units of the range, v_j by s_j times that and 3 units of its terms; where |u| < 1/2, u is known
-through the shifts that move alone, and L = log1p(u), so that the error of f stays of second order in u."""
+Rounding. x is off by 6 units of the range, v_j by s_j times that and 6 units of its terms (s_j by 4); where |u| < 1/2,
+u is known through the shifts that move alone, and L = log1p(u), so that the error of f stays of second order in u."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def cumulant(shifts, probabilities, q: float, a: float, convex):
     u, size, moving, L = r.at(x)
     g = a * L - half
     far = a * L > 300  # 1 + a u is below e^-200 of the rest there
-    dx = U * (9 * span + 3 * r.top)
+    dx = U * (12 * span + 6 * r.top)
     by_u = (moving * dx + 8 * U * size) * np.exp(-np.clip(L, -700.0, 700.0)) + 2 * U * np.abs(L)
     dL = np.where(np.abs(u) < 0.5, by_u, r.top * dx + 8 * r.size * U + 14 * U * np.abs(L))
     weights = s0 * weights

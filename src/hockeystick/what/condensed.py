@@ -106,13 +106,13 @@ def _gauss(shifts: np.ndarray, weights: np.ndarray) -> tuple[list[float], list[f
     root, vectors = np.linalg.eigh(matrix)
     points, new = middle + root / (2 * CELLS), vectors[0] ** 2
     new = new / new.sum()
-    lost = _apart((shifts, p), (points, new), middle)
+    lost = _apart_upper((shifts, p), (points, new), middle)
     if not lost < 1e-12 or not (points > 0).all():
         return shifts.tolist(), weights.tolist(), 4 * U
     return points.tolist(), (new * total).tolist(), lost
 
 
-def _apart(one, other, middle: float) -> float:
+def _apart_upper(one, other, middle: float) -> float:
     """At least the largest difference of the Chebyshev moments of two laws of weight 1, their rounding included
     [theory: law.condensed]."""
     moments, lost = [], 0.0
