@@ -215,7 +215,7 @@ int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work
 /* at n ascending eps, a row of ten numbers each: the status, log_scale, lower, estimate, upper and the five terms */
 int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, int64_t n_work, double *out);
 /* An upper bound of log delta(eps) (have_eps: value = eps) or of eps (value = log delta); C->t is the first tilt tried
- * if it is positive. */
+ * if it is not 0. With -1 < C->t < 0, and have_eps, of log(1 - delta(eps)). */
 int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *upper);
 /* About log delta(eps), by the saddle of a sample of the steps; no bound. */
 int hs_contour_estimate(hs_contour *C, double eps, double *work, int64_t n_work, double *log_delta);

@@ -15,10 +15,11 @@ from hockeystick import _core, chords, query, risk_gdp
 from hockeystick.grid import _fft
 from hockeystick.grid import cells as grid
 from hockeystick.individual import renyi, units
-from hockeystick.routes import bounds, eeai, finite_sample, general, mixed, prv
+from hockeystick.routes import bounds, contour, eeai, finite_sample, general, mixed, prv
 from hockeystick.routes.loss_steps import steps_of
 from hockeystick.routes.question import Question
 from hockeystick.what import pair
+from rows import gaussian_delta
 
 
 def gaussian_curve(mu: float, x):
@@ -108,6 +109,45 @@ def test_chernoff_lines():  # [theory: line.chernoff, small.between]
         cumulants = np.array([t * hs.rdp(run, 1 + t, direction=direction).estimate for t in tilts])
         best = np.min(cumulants + tilts * np.log(tilts) - (1 + tilts) * np.log1p(tilts) - np.outer(eps, tilts), axis=1)
         assert np.all(best - 0.05 <= bound) and np.all(bound <= best + 2)
+
+
+@pytest.mark.parametrize("add", (0, 1))
+def test_the_distance_from_one(add):  # [theory: line.chernoff]
+    """K at tilts between -1 and 0, of a sampled step by quadrature; of Gaussian steps the distance itself, within the
+    slope of a Gaussian tail."""
+    rng, size = np.random.default_rng(add), _core.contour_work(1)
+    for _ in range(25):
+        m, q, tilt = math.exp(rng.uniform(-3, 2)), float(rng.uniform(0.01, 0.99)), -float(rng.uniform(0.01, 0.99))
+        eps, k = float(rng.uniform(-1, 3)), float(math.floor(math.exp(rng.uniform(0, 12))))
+        order = -tilt if add else 1 + tilt
+        power = mpmath.quad(
+            lambda x, m=m, q=q, order=order: mpmath.npdf(x) * (1 - q + q * mpmath.exp(m * x - m * m / 2)) ** order,
+            [-12, 0, m, 12 + m],
+        )
+        exact = k * mpmath.log(power) - tilt * mpmath.mpf(eps)
+        steps = (np.array([x]) for x in (m, q, k))
+        status, upper, used = _core.chernoff_upper(*steps, add, 1, eps, np.empty(size), tilt=tilt)
+        assert (status, used) == (_core.OK, tilt)
+        assert -1e-13 * k <= upper - exact <= 1e-4 * (1 + abs(exact))
+    for mu in (7.0, 20.0, 200.0):
+        for part in (-0.9, 0.0, 0.5):
+            eps = part * (mu * mu / 2 - 6.0 * mu) if part > 0 else part * mu
+            with mpmath.workdps(200):
+                exact = mpmath.log(1 - gaussian_delta(mu, eps, 200))
+            found = contour.near_one(pair.GaussianSteps(*(np.array([x]) for x in (mu / 10, 1.0, 100.0))), add, eps)
+            if found is None:
+                assert exact > contour.FAR_FROM_ONE - 5
+            elif exact > -700:
+                assert exact <= math.log(-found.lower) <= exact + 5 + 0.5 * math.log(1 - exact)
+
+
+def test_deltas_next_to_one_are_cheap():
+    """They took 9 ms, of which a line for rare jumps was most."""
+    run = hs.poisson_subsampled(hs.gaussian(5.0), 0.5) * 10**6
+    for adjacency in ("add_remove", "replace_one"):
+        found = hs.log_delta(run, 1.0, adjacency=adjacency)
+        assert found.lower > -1e-300 and found.upper == 0.0 and found.route == "contour"
+    assert hs.delta(hs.compose(run, hs.gaussian(1.0)), 1.0).lower > 1 - 1e-9
 
 
 def least_ruled_out(question, add: int, eps: float, low: float, high: float) -> float:

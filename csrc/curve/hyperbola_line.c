@@ -236,34 +236,37 @@ static inline double log_off(const factor *f, int j, double m, int far, double k
 /* What only a node line has: w (1+U2) g' e^{aL} without the power; its rounding per unit and per |a|, (6), in u. */
 HS_CLONES static void fill_node(const hs_path *p, int n, const chunk *restrict c, const hs_line *L, int64_t at)
 {
-    double m = p->m, logq1 = 2 * fabs(p->logq1);
-    double known = 4 * (fabs(p->logq) + fabs(p->logq1)) + 16 + 4 * m * (fabs(p->xb) + m), s;
+    double m = p->m, xb = p->xb, q = p->q, q_err = 2 * p->q_err, logq1 = 2 * fabs(p->logq1);
+    double own = p->down > 0 ? 0 : p->logq1, s;
+    double known = 4 * (fabs(p->logq) + fabs(p->logq1)) + 16 + 4 * m * (fabs(xb) + m);
     double *restrict cr = L->cr + at, *restrict ci = L->ci + at, *restrict c0 = L->c0 + at, *restrict c1 = L->c1 + at;
     int j;
     HS_SEPARATE
     for (j = 0; j < n; j++) {
         double g0 = c->g0[j], g1 = c->g1[j], p0 = c->p0[j], p1 = c->p1[j];
-        double size = fabs(g0) + g1, dg = 12 * g1, lr = c->num.lr[j] + (p->down > 0 ? 0 : p->logq1);
+        double size = fabs(g0) + g1, dg = 12 * g1, lr = c->num.lr[j] + own;
         double lw = -0.5 * (g0 * g0 - g1 * g1) + 0.5 * hs_log(p0 * p0 + p1 * p1);
-        double off = log_off(&c->num, j, m, g0 > p->xb, known, size, dg, &s);
+        double off = log_off(&c->num, j, m, g0 > xb, known, size, dg, &s);
         cr[j] = lw;
         ci[j] = hs_atan2(p1, p0) - g0 * g1;
         c0[j] = size * dg + 8 + 39 * p1 + 2 * size * size + 3 * fabs(lw);
-        c1[j] = off + 48 * (fabs(lr) + fabs(c->num.li[j]) + logq1) + 2 * p->q_err * (s + p->q);
+        c1[j] = off + 48 * (fabs(lr) + fabs(c->num.li[j]) + logq1) + q_err * (s + q);
     }
 }
 
 /* The same of (1+U2)^{1-a}, added. */
 HS_CLONES static void fill_node_den(const hs_path *p, int n, const chunk *restrict c, const hs_line *L, int64_t at)
 {
-    double logq1 = fabs(p->logq1), known = 4 * (fabs(p->logq) + logq1) + 16 + 4 * p->down * (fabs(p->xd) + p->down), s;
+    double down = p->down, xd = p->xd, q = p->q, q_err = 2 * p->q_err, own = p->logq1, logq1 = fabs(own);
+    double known = 4 * (fabs(p->logq) + logq1) + 16 + 4 * down * (fabs(xd) + down), s;
     double *restrict cr = L->cr + at, *restrict ci = L->ci + at, *restrict c0 = L->c0 + at, *restrict c1 = L->c1 + at;
     int j;
+    HS_SEPARATE
     for (j = 0; j < n; j++) {
         double g1 = c->g1[j], size = fabs(c->g0[j]) + g1, lr = c->den.lr[j], li = c->den.li[j];
-        double off = log_off(&c->den, j, p->down, c->g0[j] < p->xd, known, size, 12 * g1, &s);
-        off += 48 * (fabs(lr) + fabs(li) + 2 * logq1) + 2 * p->q_err * (s + p->q);
-        cr[j] += p->logq1 + lr;
+        double off = log_off(&c->den, j, down, c->g0[j] < xd, known, size, 12 * g1, &s);
+        off += 48 * (fabs(lr) + fabs(li) + 2 * logq1) + q_err * (s + q);
+        cr[j] += own + lr;
         ci[j] += li;
         c0[j] += off;
         c1[j] += off;

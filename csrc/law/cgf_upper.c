@@ -29,7 +29,7 @@ int hs_log_m_nats_upper(double m, double q, double a, double nats, double *work,
 int hs_log_m_upper(double m, double q, double a, double k, double *work, double *log_m, double *err)
 {
     double K = hs_cgf_estimate(m, q, a).K;
-    return hs_log_m_nats_upper(m, q, a, fmax(12 + log(k), 10 - fmin(0, log(fmax(K, 1e-300)))), work, log_m, err);
+    return hs_log_m_nats_upper(m, q, a, fmax(12 + log(k), 10 - fmin(0, log(fmax(fabs(K), 1e-300)))), work, log_m, err);
 }
 
 /* The same of a pair of one branch at the tilt z, against log M itself. */
@@ -39,7 +39,7 @@ int hs_two_log_m_upper(const hs_pair *pair, double z, double *work, double *log_
     hs_two T;
     hs_moments mo;
     int st;
-    nats = fmax(12, 10 - fmin(0, log(fmax(hs_two_cgf_estimate(pair, z).K, 1e-300))));
+    nats = fmax(12, 10 - fmin(0, log(fmax(fabs(hs_two_cgf_estimate(pair, z).K), 1e-300))));
     h = hs_grid_mesh(fmin(hs_two_real_h(pair, 0, z, nats), 2 * HS_PI / sqrt(2 * (nats + 2))));
     if (!(h > 0)) return HS_TOO_MANY_NODES;
     if ((st = hs_two_build(&T, pair, &h, z, z, sqrt(2 * (nats + 3)) + 1, work))) return st;

@@ -207,7 +207,8 @@ int hs_contour_estimate(hs_contour *C, double eps, double *work, int64_t n_work,
 }
 
 /* K(t) + payoff(t) with K rounded up and its quadrature error added: Chernoff's bound of delta(eps) and of eps(delta)
- * for every t > 0 [theory: line.chernoff]. C->t, or if that is not positive the saddle; C->t is the one it used. */
+ * for every t > 0, of 1 - delta(eps) for -1 < t < 0 [theory: line.chernoff]. C->t, or if that is 0 the saddle; C->t is
+ * the one it used. */
 int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, double *upper)
 {
     double K = 0, slack = 0, excess = 0, t;
@@ -215,7 +216,7 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
     int st;
     if (n_work < HS_STEP_WORK) return HS_SCRATCH;
     C->eps = value;
-    if (!(C->t > 0) && (st = outlined_saddle(C, have_eps, value, work))) return st;
+    if (!C->t && (st = outlined_saddle(C, have_eps, value, work))) return st;
     for (t = C->t, j = 0; j < C->run.b; j++) {
         double m = C->run.m[j], q = C->run.q[j], k = C->run.k[j];
         double term = 0, err = 0;
@@ -231,7 +232,7 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
             st = HS_OK;
         } else st = hs_log_m_upper(m, q, C->run.add ? -t : 1 + t, fabs(k), work, &term, &err);
         if (st) {
-            if (!(t > 1e-6)) return st;
+            if (!(fabs(t) > 1e-6)) return st;
             t *= 0.5;
             K = slack = excess = 0;
             j = -1; /* the tilt reaches too far for the grid: a smaller one bounds as well */
@@ -241,8 +242,8 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
         slack += fabs(k) * err + (2 + (double)C->run.b) * HS_U * fabs(k * term);
         if (hs_is_ruled(C, j)) excess += fmax(k, 0) * hs_excess(term, err);
     }
-    K += slack * (1 + 1e-9) + hs_payoff(t) + hs_fit_upper(C, t, excess, work);
-    K += 8 * HS_U * (fabs(K) + fabs(value) * (1 + t));
+    K += slack * (1 + 1e-9) + (t > 0 ? hs_payoff(t) : 0) + hs_fit_upper(C, t, excess, work);
+    K += 8 * HS_U * (fabs(K) + fabs(value) * (1 + fabs(t)));
     C->t = t;
     *upper = have_eps ? K - value * t : hs_up((K - value) / t);
     return *upper < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;

@@ -182,6 +182,7 @@ def chernoff_upper(
     light: int = ...,
     outline: _Table | None = ...,
     light_outline: int = ...,
+    tilt: float = ...,
 ) -> tuple[int, float, float]: ...
 def contour_estimate(
     m: _Vector,

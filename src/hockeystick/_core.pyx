@@ -347,12 +347,14 @@ def contour_larger_eps(m, q, k, double delta, double wall, double rtol, double T
 
 def chernoff_upper(m, q, k, int add, int have_eps, double value, double[::1] work,
                    const unsigned char[::1] pairs=None, const double[:, ::1] fits=None, int ruled=0, int light=0,
-                   const double[:, ::1] outline=None, int light_outline=0):
-    """(status, bound, tilt): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
+                   const double[:, ::1] outline=None, int light_outline=0, double tilt=0.0):
+    """(status, bound, tilt): an upper bound of log delta at eps = value, or of eps at log delta = value, or with a tilt
+    in (-1, 0) of log(1 - delta); see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs, light, outline, light_outline), &poll)
     cdef double upper = 0
     cdef int status
+    C.t = tilt
     with nogil:
         status = hs_contour_chernoff_upper(&C, have_eps, value, &work[0], work.shape[0], &upper)
     passed(&poll)

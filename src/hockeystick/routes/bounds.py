@@ -181,8 +181,10 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
 def _saddle_upper(steps, add: int, eps: float, log_delta: float, n_threads: int, **options):
     """(status, an upper end of log delta(eps), which may be any below log_delta, and tilt and at_zero of a
     ceiling, tilt 0 where there is none)."""
-    asked = *steps, add, eps, log_delta, n_threads
-    return scratch.lend(n_threads * _core.saddle_work(), _core.saddle_delta_upper, *asked, **options)
+    work = scratch.borrow(n_threads * _core.saddle_work())
+    found = _core.saddle_delta_upper(*steps, add, eps, log_delta, n_threads, work, **options)
+    scratch.give_back(work)
+    return found
 
 
 def ruled_far_below(question, eps: float, log_enough: float) -> Point | None:

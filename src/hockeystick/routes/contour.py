@@ -18,7 +18,7 @@ import numpy as np
 
 from .. import _core, scratch
 from ..answers import ZERO, Crossing, Point, Root, Scaled, log_rows
-from ..arguments import log_upper
+from ..arguments import exp_upper, log_upper
 from ..compression import Ruled
 from ..outward import UP, U, log_floor, log_slack, log_sum
 from ..what.pair import GaussianSteps, PairedSteps
@@ -101,12 +101,35 @@ def margin(rtol: float) -> float:
 
 MARGIN = margin(RTOL)
 
+FAR_FROM_ONE = -32.0
+"""log(1 - delta) from which delta is known by its distance from 1: 1e-14."""
+
 
 def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, nodes: int = MOST_NODES):
     """A certified point of the curve, or None. Proof: headers of csrc/line/contour.c and csrc/curve/hyperbola.c. nodes:
     at most so many outer ones of a line."""
     answer = _answer(POINT, steps, add, eps, rtol, n_threads, nodes)
     return answer and answer.point("contour")
+
+
+def near_one(steps: GaussianSteps, add: int, eps: float, **options) -> Point | None:
+    """delta(eps) between 1 - e^x and 1, where that is narrow: x is K(t) - t eps at a tilt in (-1, 0)
+    [theory: line.chernoff], the middle one or that of the parabola through it, which is exact of a Gaussian loss."""
+    tilt, work = -0.5, scratch.borrow(_core.contour_work(1))
+    try:
+        for _ in range(2):
+            status, x, used = _core.chernoff_upper(*steps, add, 1, eps, work, tilt=tilt, **options)
+            if status != _core.OK or used != tilt:
+                return None
+            if x < FAR_FROM_ONE:
+                return Point(math.log1p(-exp_upper(x)) * UP, 0.0, 0.0, ZERO, "contour")
+            fall, curved = eps - 4 * x, 2 * eps - 4 * x  # K(t) - t eps is 0 at 0 and eps at -1
+            if not 0 < fall < 2 * curved:
+                return None
+            tilt = -0.5 * fall / curved
+    finally:
+        scratch.give_back(work)
+    return None
 
 
 def points(steps: GaussianSteps, add: int, eps: np.ndarray, rtol: float, n_threads: int) -> np.ndarray:

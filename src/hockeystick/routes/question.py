@@ -92,11 +92,13 @@ class Question:
     @property
     def nodes(self) -> int:
         """The outer nodes that a line may have which is asked first: fewer where rare jumps may be taken apart."""
-        if not (self.auto and self.few and self.run.steps > 1):
+        if not (self.auto and self.few):
             return contour.MOST_NODES
         if self.gaussian:
-            one = self.total > 1 and self.steps.q.size == 1 and self.steps.q[0] < MOST_SAMPLED
+            one = self.total > 1 and self.steps.q.size == 1 and self.steps.q.item() < MOST_SAMPLED
             return contour.LONG_LINE if one else contour.MOST_NODES
+        if self.run.steps == 1:
+            return contour.MOST_NODES
         paired = paired_steps(self.run, self.adjacency, False)
         if paired is None or paired.steps.k.size > _core.JUMPS_STEPS:
             return contour.MOST_NODES

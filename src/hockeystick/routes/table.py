@@ -20,6 +20,10 @@ from ..what.allocation import RandomAllocation, allocates
 from ..what.loss import ends
 from ..what.pair import paired_steps
 from . import bounds, composed, contour, general, jumps, one_sided, saddlepoint, single
+from .question import SHARP
+
+LOG_NEAR_ONE = -1e-3
+"""log of a delta from which a wide one may be better known by its distance from 1."""
 
 NEAR_ONE = 0.5
 """A delta from which a root is asked first whether it is 0."""
@@ -54,14 +58,23 @@ def _contour_point(question, add: int, eps: float):
             return general.point(question, add, eps)
         if question.run.steps == 1:  # as for the Gaussian family, in closed form
             return _exact_point(question, add, eps)
-        return contour.pair_point(paired, add, eps, question.goal, question.n_threads, question.nodes)
+        found = contour.pair_point(paired, add, eps, question.goal, question.n_threads, question.nodes)
+        return found if paired.dropped else _or_near_one(found, paired.steps, add, eps, pairs=paired.pairs)
     if question.total == 1 and question.wall < math.inf:
         return contour.single_point(*_only_step(question.steps), add, eps)
     found = None
     if not question.few:
         asked = contour.POINT, question, add, eps
         found = contour.ruled(*asked) or contour.at_fixed_place(*asked)
-    return found or contour.point(question.steps, add, eps, question.goal, question.n_threads, question.nodes)
+    found = found or contour.point(question.steps, add, eps, question.goal, question.n_threads, question.nodes)
+    return _or_near_one(found, question.steps, add, eps)
+
+
+def _or_near_one(found: Point | None, steps, add: int, eps: float, **options) -> Point | None:
+    """What a contour found, or where it declines the distance of delta from 1."""
+    if found and not (found.upper > LOG_NEAR_ONE and found.width > SHARP):
+        return found
+    return contour.near_one(steps, add, eps, **options) or found
 
 
 def _contour_root(question, add: int, delta: float):
