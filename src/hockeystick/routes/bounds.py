@@ -182,7 +182,8 @@ def _saddle_upper(steps, add: int, eps: float, log_delta: float, n_threads: int,
     """(status, an upper end of log delta(eps), which may be any below log_delta, and tilt and at_zero of a
     ceiling, tilt 0 where there is none)."""
     work = scratch.borrow(n_threads * _core.saddle_work())
-    found = _core.saddle_delta_upper(*steps, add, eps, log_delta, n_threads, work, **options)
+    asked = *steps, add, eps, log_delta, n_threads, work
+    found = _core.saddle_delta_upper(*asked, **options)
     scratch.give_back(work)
     return found
 
