@@ -236,8 +236,8 @@ static inline double log_off(const factor *f, int j, double m, int far, double k
 /* What only a node line has: w (1+U2) g' e^{aL} without the power; its rounding per unit and per |a|, (6), in u. */
 HS_CLONES static void fill_node(const hs_path *p, int n, const chunk *restrict c, const hs_line *L, int64_t at)
 {
-    double m = p->m, xb = p->xb, q = p->q, q_err = 2 * p->q_err, logq1 = 2 * fabs(p->logq1);
-    double own = p->down > 0 ? 0 : p->logq1, s;
+    double m = p->m, xb = p->xb, q = p->q, q_err = 2 * p->q_err;
+    double logq1 = 2 * fabs(p->logq1), own = p->down > 0 ? 0 : p->logq1, s;
     double known = 4 * (fabs(p->logq) + fabs(p->logq1)) + 16 + 4 * m * (fabs(xb) + m);
     double *restrict cr = L->cr + at, *restrict ci = L->ci + at, *restrict c0 = L->c0 + at, *restrict c1 = L->c1 + at;
     int j;
@@ -257,7 +257,8 @@ HS_CLONES static void fill_node(const hs_path *p, int n, const chunk *restrict c
 /* The same of (1+U2)^{1-a}, added. */
 HS_CLONES static void fill_node_den(const hs_path *p, int n, const chunk *restrict c, const hs_line *L, int64_t at)
 {
-    double down = p->down, xd = p->xd, q = p->q, q_err = 2 * p->q_err, own = p->logq1, logq1 = fabs(own);
+    double down = p->down, xd = p->xd, q = p->q, q_err = 2 * p->q_err;
+    double own = p->logq1, logq1 = fabs(own);
     double known = 4 * (fabs(p->logq) + logq1) + 16 + 4 * down * (fabs(xd) + down), s;
     double *restrict cr = L->cr + at, *restrict ci = L->ci + at, *restrict c0 = L->c0 + at, *restrict c1 = L->c1 + at;
     int j;
