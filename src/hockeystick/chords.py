@@ -38,7 +38,7 @@ NEAR = 1e-13
 STRAIGHT = 0.1
 """Part of what the slope changes by at a corner, by which it may along the line that ends there."""
 
-FINE = 1e-11
+FINE = 1e-12
 """Part of a rate within which deltas are narrow enough, whatever part of them that is."""
 
 DEGREE = 5
@@ -47,7 +47,7 @@ DEGREE = 5
 TOLD = 0.1
 """Part of a chord's slope by which it may be uncertain."""
 
-SEEN = 4.0
+SEEN = 2.0
 """Widths of the deltas that points are to bend by: nearer ones tell no more."""
 
 LEAST, GROWN = 1e-250, 2.0**200
@@ -89,12 +89,12 @@ class Curve:
         self.ask = query.asker(run, **sided)
         self.asked: list[Node] = []  # eps rising
         # Beyond the largest loss nothing changes, and no route is needed; curves of atoms have a corner there.
-        self.top, tip, low = query.top_lower(run, **sided)
+        self.top, self.tip, low = query.top_lower(run, **sided)
         self.routes: set[str] = set()
         if self.top < EPS_MAX - 1:
             self.add([self.top, self.top + 1])
             if low > 0:
-                self.keep(tip, low, 1.0, 1.0)
+                self.keep(self.tip, low, 1.0, 1.0)
         self.routes = routes
         self.add([0.0])
         self.searched = False
@@ -129,7 +129,8 @@ class Curve:
 
     def around(self, level: float, dual: bool, told: float = math.inf) -> tuple[list[Node], int]:
         """Points about the best one, up to four on either side, and its place. Those are left out whose chord to the
-        next one has a slope that the widths of the deltas leave less certain than this part of it."""
+        next one has a slope that the widths of the deltas leave less certain than this part of it, unless it is
+        certainly beyond the level."""
         a = self.slope(level, dual)
         best = min(range(len(self.asked)), key=lambda i: (self.asked[i].mid + a * self.asked[i].x_dn, -i))
         sides: list[list[Node]] = []
@@ -137,9 +138,10 @@ class Curve:
             side, i = [self.asked[best]], best + step
             while 0 <= i < len(self.asked) and len(side) < 5:
                 p, q = self.asked[i], side[-1]
-                wide = p.high - p.low + q.high - q.low
-                if told == math.inf or wide <= told * abs(p.mid - q.mid) or p.eps > self.top:
-                    side.append(p)  # [theory: risk.slopes]
+                says = p.high - p.low + q.high - q.low <= told * abs(p.mid - q.mid)  # [theory: risk.slopes]
+                says = says or (step > 0 and q.high - p.low < a * (p.x_dn - q.x_up))
+                if told == math.inf or (says and p.eps != self.tip):
+                    side.append(p)
                 i += step
             sides.append(side)
         return sides[0][:0:-1] + sides[1], len(sides[0]) - 1
@@ -208,10 +210,10 @@ class _Search:
         if met or at.eps == self.curve.top:
             return self.close(points, slopes, i, gaps, whole, a)
         side = gaps.index(gap)
-        if self.idle > 1:
+        if self.idle:
             self.idle = 0
             return self.halves()
-        if self.idle or self.lines(points, slopes, i - 1 + side):
+        if self.lines(points, slopes, i - 1 + side):
             self.corner = math.log(sides[side][0])
             return [self.corner]
         return self.smooth(points, slopes, i, whole)
@@ -276,17 +278,19 @@ class _Search:
         for p in sorted(points, key=lambda p: abs(p.eps - at.eps)):
             if p.mid > 0 and all(abs(p.eps - q.eps) > apart for q in known):
                 known.append(p)
-        guesses = [_touch(known[:n], self.level, self.dual, low, high) for n in (DEGREE, DEGREE - 1)]
-        bend = (slopes[i - 1].value - slopes[i].value) * at.x_dn / ((slopes[i].at - slopes[i - 1].at) / at.x_dn)
+        (guess, fall), (other, _) = (
+            _touch(known[:n], self.level, self.dual, at.eps, low, high) for n in (DEGREE, DEGREE - 1)
+        )
+        bend = fall * self.level * (1.0 if self.dual else at.x_dn)
         fine, least = (
             math.sqrt(2 * SEEN * wide / bend) if bend > 0 else math.inf for wide in (FINE * whole, at.high - at.low)
         )
-        off = 3 * abs(guesses[0] - guesses[1])
+        off = 3 * abs(guess - other)
         if off < least and high - low < 2.2 * least and self.gap < 16 * (at.high - at.low):
             return []  # nearer points say no more
         fine = 0.0 if high - low < 3 * fine else fine  # as near as that they were, and it did not do
         self.h = min(max(off, least, fine, 4 * NEAR * (1 + abs(at.eps))), 0.3 * (high - low))
-        return [guesses[0] + self.h * s for s in THREE]
+        return [guess + self.h * s for s in THREE]
 
 
 class _Slope(NamedTuple):
@@ -328,8 +332,9 @@ def _corner(points: list[Node], slopes: list[_Slope], c: int, top: float) -> tup
     return x, max(p.mid - before * (x - p.x_dn), q.mid + after * (q.x_dn - x)) - slack
 
 
-def _touch(points: list[Node], level: float, dual: bool, low: float, high: float) -> float:
-    """The eps between low and high at which the polynomial through log delta at the points has the tail `level`."""
+def _touch(points: list[Node], level: float, dual: bool, start: float, low: float, high: float):
+    """The eps next to `start`, between low and high, at which the polynomial through log delta at the points has the
+    tail `level`, and how fast the log of the tail falls there."""
     at = [p.eps for p in points]
     rows = [math.log(p.mid) for p in points]
     for k in range(1, len(rows)):
@@ -345,9 +350,17 @@ def _touch(points: list[Node], level: float, dual: bool, low: float, high: float
         return value + math.log(tail) - (0.0 if dual else e) - log_level if tail > 0 else -math.inf
 
     log_level = math.log(level)
-    ends = [(low, excess(low)), (high, excess(high))]
-    if not ends[0][1] > 0 > ends[1][1]:
-        return min(ends, key=lambda end: abs(end[1]))[0] if len(points) < 2 else 0.5 * (low + high)
+    here = start, excess(start)
+    way, step = (1.0 if here[1] > 0 else -1.0), min((abs(e - start) for e in at if e != start), default=high - low)
+    while True:
+        there = min(max(here[0] + way * step, low), high)
+        ends = [here, (there, excess(there))]
+        if (ends[1][1] > 0) != (way > 0):
+            break
+        if there in (low, high):
+            return 0.5 * (start + there), 0.0
+        here, step = ends[1], 2 * step
+    ends.sort()
     kept = 0
     for _ in range(60):
         (a, f), (b, g) = ends
@@ -362,7 +375,9 @@ def _touch(points: list[Node], level: float, dual: bool, low: float, high: float
         ends[side] = e, value
         if abs(value) < 1e-13:
             break
-    return e
+    off = 1e-3 * min(abs(p - q) for p, q in itertools.pairwise(at))
+    fall = (excess(e - off) - excess(e + off)) / (2 * off)
+    return e, fall if math.isfinite(fall) else 0.0
 
 
 def rate_upper(x: float) -> float:

@@ -223,7 +223,7 @@ def asker(run: Ran, **options: Any) -> Callable[..., Bound[NDArray[np.float64]]]
     settings.lines, settings.loose = {}, True
 
     def deltas(eps: NDArray[np.float64], narrow: float = 0.0) -> Bound[NDArray[np.float64]]:
-        settings.narrow = narrow
+        settings.narrow, settings.enough = narrow, math.log(narrow) if narrow > 0 else None
         return settings.deltas(eps.tolist(), eps)  # type: ignore[return-value]
 
     return deltas

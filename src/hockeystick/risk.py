@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from .types import Asked, Direction, Numbers, Query, Ran, Sided, SidedTol
 
-GOOD_ENOUGH = 1e-9
+GOOD_ENOUGH = 1e-10
 """Relative width at which the rounds stop; the curve's own certificates are rarely narrower than a tenth of it."""
 
 SURE = 37.0
