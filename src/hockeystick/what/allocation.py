@@ -200,9 +200,11 @@ def random_allocation(mechanism: Mechanism, steps: int, *, participations: int =
     So it does not cover batches of a fixed size, shuffling, or a published schedule.
 
     Answers are narrow where sigma is at least 1.5 times the sensitivity (from 1e5 steps on: the sensitivity), or
-    sqrt(t) sigma/sensitivity at most about 40 (ADD alone: 4,000). With less noise and more steps REMOVE needs more
-    moments of S than are computed, as do most deltas below 1e-50: the tails of an epoch may still give a wide answer,
-    else it lies between what shows in sums or maxima of the outputs and the moments accountant, route "moments".
+    sqrt(t) sigma/sensitivity at most about 40 (ADD alone: 4,000), and of one epoch alone mostly to 1e-300, as the price
+    of an option on S: 1e-7 to 1e-2 wide where a few large terms beside many make up a delta below 1e-7. Several epochs
+    with less noise and more steps need more moments of S under REMOVE than are computed, as do most of their deltas
+    below 1e-50: the tails of an epoch may still give a wide answer, else it lies between what shows in sums or maxima
+    of the outputs and the moments accountant, route "moments".
 
     References
     ----------
