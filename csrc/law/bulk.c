@@ -190,6 +190,8 @@ typedef struct {
     int state;
 } ellipse;
 
+enum { ELLIPSES_FIT = 1 / (HS_BULK_ELLIPSES * sizeof(double) >= ELLIPSES * sizeof(ellipse)) }; /* else no constant */
+
 /* The factor of shift m where |Im v| <= beta; false where the ellipse may come near its branch points [theory:
  * small.bulk, small.bulk-apart]. */
 static int side_of(bulk_side *s, double q, double beta)
