@@ -296,13 +296,13 @@ def _as_option(question, log_delta: float, ask: Callable, others: Callable):
     step = question.run.parts[0][0]
     if question.run.steps > 1 or not isinstance(step, RandomAllocation) or question.rough:
         return others()
-    first = option.first(step, log_delta)
+    ways = others, lambda: ask(step)
     answer = None
-    for one in (lambda: ask(step), others) if first else (others, lambda: ask(step)):
+    for one in reversed(ways) if option.first(step, log_delta) else ways:
         found = one()
         if found and not (answer and answer.width <= found.width):
             answer = found
-        if answer and answer.width <= (WIDE if first else mixed.ENOUGH):
+        if answer and answer.width <= mixed.ENOUGH:
             break
     return answer
 
