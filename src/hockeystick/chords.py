@@ -15,6 +15,7 @@ intervals, not their middles, force it."""
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 import math
 from statistics import NormalDist
@@ -203,19 +204,20 @@ class _Search:
         gaps = [max(at.mid + a * at.x_dn - (least + a * x), 0.0) for x, least in sides]
         gap = max(gaps)
         self.idle = self.idle + 1 if gap > 0.5 * self.gap else 0
-        met = at.eps == self.corner and gap < 0.1 * self.gap
-        self.gap, self.corner = gap, None
+        asked, self.gap, self.corner = self.corner, gap, None
         if gap <= at.high - at.low:
             return []
-        if met or at.eps == self.curve.top:
+        if at.eps == self.curve.top:
             return self.close(points, slopes, i, gaps, whole, a)
         side = gaps.index(gap)
+        if not (self.idle and asked) and self.lines(points, slopes, i - 1 + side):
+            self.corner = math.log(sides[side][0])
+            return [self.corner]
+        if at.eps == asked:
+            return self.close(points, slopes, i, gaps, whole, a)
         if self.idle:
             self.idle = 0
             return self.halves()
-        if self.lines(points, slopes, i - 1 + side):
-            self.corner = math.log(sides[side][0])
-            return [self.corner]
         return self.smooth(points, slopes, i, whole)
 
     def halves(self) -> list[float]:
@@ -419,30 +421,46 @@ def _before_lower(nodes: Nodes, i: int, at: float) -> float:
     return low + rise - 16 * U * (low + abs(rise))
 
 
+class _Floor(NamedTuple):
+    """Lower ends of delta: (x, delta) at points, and at both ends of the cell between x and y those of a line from
+    before it, and of one from beyond it."""
+
+    points: list[tuple[float, float]]
+    cells: list[tuple[float, float, tuple[float, float], tuple[float, float]]]
+    last: float  # slope
+
+
+@functools.lru_cache(8)
+def _floor(nodes: Nodes) -> _Floor | None:
+    """What the chords of these points say, prolonged; None if no slope is known [theory: risk.four-points]."""
+    x, low, n = nodes.x_dn, nodes.low, len(nodes.eps)
+    if not all(left < right for left, right in zip(nodes.x_up, x[1:], strict=False)):
+        return None
+    points = [*zip(x, low, strict=True), (0.0, _before_lower(nodes, 0, 0.0)), (x[0], _before_lower(nodes, 1, x[0]))]
+    cells = []
+    for i in range(1, n - 2):
+        before = low[i], _after_lower(nodes, i, x[i + 1])
+        cells.append((x[i], x[i + 1], before, (_before_lower(nodes, i + 1, x[i]), low[i + 1])))
+    cells.append((x[-2], x[-1], (low[-2], _after_lower(nodes, n - 2, x[-1])), (low[-1], low[-1])))
+    return _Floor(points, cells, (low[-1] - nodes.high[-2]) / (x[-1] - nodes.x_up[-2]) * UP)
+
+
 def tpr_lower(nodes: Nodes, a: float) -> float:  # [theory: pair.curve, risk.four-points]
     """A lower bound of delta(x) + a x over all x > 0 (head of the file); a, which no tpr is below, if the points lie
     wrong."""
     if 0 < a < LEAST:
         return max(a, rate_lower(tpr_lower(nodes.times(GROWN), GROWN * a) / GROWN))
-    x, low, high, xu = nodes.x_dn, nodes.low, nodes.high, nodes.x_up
-    n = len(x)
-    if not all(left < right for left, right in zip(xu, x[1:], strict=False)):
-        return a  # no slope is known
-    if (low[-1] - high[-2]) / (x[-1] - xu[-2]) * UP + a < 0:
+    floor = _floor(nodes)
+    if floor is None or floor.last + a < 0:
         return a  # nothing bounds the curve beyond the last point
-    parts = [low[i] + a * x[i] for i in range(n)]
-    parts += [_before_lower(nodes, 0, 0.0), _before_lower(nodes, 1, x[0]) + a * x[0]]
-    parts.append(max(_after_lower(nodes, n - 2, x[-1]) + a * x[-1], low[-1] + a * x[-2]))
-    # Between inner points the curve is above both prolonged chords, hence above each of their mixtures; the flat one.
-    for i in range(1, n - 2):
-        ends = x[i], x[i + 1]
-        one, other = (
-            [line(nodes, j, at) + a * at for at in ends] for line, j in ((_after_lower, i), (_before_lower, i + 1))
-        )
-        down, up = one[1] - one[0], other[1] - other[0]
+    least = min(d + a * x for x, d in floor.points)
+    # In a cell the curve is above both lines, hence above each of their mixtures; the flat one.
+    for x, y, before, after in floor.cells:
+        p, q, r, s = before[0] + a * x, before[1] + a * y, after[0] + a * x, after[1] + a * y
+        down, up = q - p, s - r
         mix = min(max(up / (up - down), 0.0), 1.0) if up > down else 0.5
-        parts += [mix * p + (1 - mix) * q for p, q in zip(one, other, strict=True)]
-    return max(a, min(parts) * DOWN)
+        least = min(least, mix * p + (1 - mix) * r, mix * q + (1 - mix) * s)
+    return max(a, least * DOWN)
 
 
 def chord_share(nodes: Nodes, i: int, worse: bool) -> float:
