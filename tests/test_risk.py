@@ -375,3 +375,11 @@ def test_few_deltas_are_asked(monkeypatch):
             assert bound.width <= 1e-7 * bound.upper
             asked.append(0)
     assert max(asked) <= 32 and sum(asked) <= 150
+
+
+def test_masses_at_infinity_beside_atoms():
+    """Where delta stays at more than the tail, or the rate is far below what its width says of a slope."""
+    run = hs.approx_dp(0.5, 1e-5) * 3 + hs.laplace(3.0)
+    assert hs.posterior(run, 0.3, tail=1e-6, direction="remove").lower > 1 - 1e-14
+    bound = hs.true_positive_rate(run, 3e-27, direction="remove")
+    assert 2.9e-5 < bound.lower <= bound.upper <= bound.lower * (1 + 1e-9)

@@ -93,7 +93,7 @@ class Curve:
         self.top, self.tip, low = query.top_lower(run, **sided)
         self.routes: set[str] = set()
         if self.top < EPS_MAX - 1:
-            self.add([self.top, self.top + 1])
+            self.add([self.top, EPS_MAX])
             if low > 0:
                 self.keep(self.tip, low, 1.0, 1.0)
         self.routes = routes
@@ -107,7 +107,7 @@ class Curve:
     def add(self, eps: list[float], narrow: float = 0.0) -> bool:
         """Ask what has not been asked; whether there was any. narrow: a width of delta that will do."""
         new: list[float] = []
-        for e in sorted(e for e in eps if e <= max(self.top, 0.0) + 1):
+        for e in sorted(e for e in eps if e <= max(self.top, 0.0) or e == EPS_MAX):
             i, near = bisect.bisect_left(self.asked, (e,)), NEAR * (1 + abs(e))
             around = [p.eps for p in self.asked[max(i - 1, 0) : i + 1]] + new[-1:]
             if all(abs(e - other) > near for other in around):
