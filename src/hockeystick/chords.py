@@ -427,6 +427,7 @@ class _Floor(NamedTuple):
 
     points: list[tuple[float, float]]
     cells: list[tuple[float, float, tuple[float, float], tuple[float, float]]]
+    end: tuple[tuple[float, float], tuple[float, float]]  # of the last cell: delta falls, or as before it
     last: float  # slope
 
 
@@ -441,8 +442,8 @@ def _floor(nodes: Nodes) -> _Floor | None:
     for i in range(1, n - 2):
         before = low[i], _after_lower(nodes, i, x[i + 1])
         cells.append((x[i], x[i + 1], before, (_before_lower(nodes, i + 1, x[i]), low[i + 1])))
-    cells.append((x[-2], x[-1], (low[-2], _after_lower(nodes, n - 2, x[-1])), (low[-1], low[-1])))
-    return _Floor(points, cells, (low[-1] - nodes.high[-2]) / (x[-1] - nodes.x_up[-2]) * UP)
+    end = (x[-2], low[-1]), (x[-1], _after_lower(nodes, n - 2, x[-1]))
+    return _Floor(points, cells, end, (low[-1] - nodes.high[-2]) / (x[-1] - nodes.x_up[-2]) * UP)
 
 
 def tpr_lower(nodes: Nodes, a: float) -> float:  # [theory: pair.curve, risk.four-points]
@@ -453,7 +454,7 @@ def tpr_lower(nodes: Nodes, a: float) -> float:  # [theory: pair.curve, risk.fou
     floor = _floor(nodes)
     if floor is None or floor.last + a < 0:
         return a  # nothing bounds the curve beyond the last point
-    least = min(d + a * x for x, d in floor.points)
+    least = min(min(d + a * x for x, d in floor.points), max(d + a * x for x, d in floor.end))
     # In a cell the curve is above both lines, hence above each of their mixtures; the flat one.
     for x, y, before, after in floor.cells:
         p, q, r, s = before[0] + a * x, before[1] + a * y, after[0] + a * x, after[1] + a * y
@@ -502,7 +503,7 @@ def _crossing(nodes: Nodes, i: int, sure: float, unsure: float, tail: float, wor
         dn, up = x * DOWN, x * UP
         if not nodes.x_up[i] < dn < up < nodes.x_dn[i + 1]:
             break
-        lows = [0.0]
+        lows = [nodes.low[i + 1]]
         if i > 0:
             lows.append(_after_lower(nodes, i, up))
         if i + 2 < len(nodes.eps):
