@@ -30,8 +30,9 @@ EPS_MAX = 690.0
 """Largest eps whose x = e^eps is used: a double still holds it, with room for a product."""
 
 ROUNDS = 40
-EVEN, THREE = (-1.5, -0.5, 0.5, 1.5), (-1.0, 0.0, 1.0)
-"""Where the points lie about their centre, in units of their distance: the first ones, and those that close in."""
+EVEN, THREE, FIVE = (-1.5, -0.5, 0.5, 1.5), (-1.0, 0.0, 1.0), (-4.0, -1.0, 0.0, 1.0, 4.0)
+"""Where the points lie about their centre, in units of their distance: the first ones, those that close in, and the
+last ones: the slopes of the nearest hardly tell on which side of the level they are, and the cells beyond are long."""
 
 NEAR = 1e-13
 """Distance, in units of 1 + |eps|, from which two points tell a slope, many times what rounds e^eps."""
@@ -292,7 +293,8 @@ class _Search:
             return []  # nearer points say no more
         fine = 0.0 if high - low < 3 * fine else fine  # as near as that they were, and it did not do
         self.h = min(max(off, least, fine, 4 * NEAR * (1 + abs(at.eps))), 0.3 * (high - low))
-        return [guess + self.h * s for s in THREE]
+        steps = FIVE if self.h < 2 * least else THREE
+        return [e for e in (guess + self.h * s for s in steps) if low < e < high]
 
 
 class _Slope(NamedTuple):

@@ -16,7 +16,7 @@ import numpy as np
 
 from . import arguments, query, worst
 from .bound import Bound, Budget, DomainError
-from .chords import EPS_MAX, SEEN, Curve, Nodes, fpr_upper, rate_lower, rate_upper, tail_ends, tpr_lower
+from .chords import EPS_MAX, Curve, Nodes, fpr_upper, rate_lower, rate_upper, tail_ends, tpr_lower
 from .outward import DOWN, UP, log_slack
 from .what.mechanism import as_run, real
 from .what.pair import ADJACENCIES, one_curve
@@ -331,7 +331,7 @@ def _narrowed(curve: Curve, level: float, dual: bool, widest: tuple[float, float
     for nodes in curve.rounds(level, dual):
         inner = ends(nodes, low)
         low, high = max(low, inner[0]), min(high, inner[1])
-        least = 0.0 if dual else SEEN * min(top - end for end, top in zip(nodes.low, nodes.high, strict=True))
+        least = 0.0 if dual else 2 * min(top - end for end, top in zip(nodes.low, nodes.high, strict=True))
         if settled(low, high) or high - low <= max(GOOD_ENOUGH * (high if dual else min(high, 1 - high)), least):
             break
     return low, high
