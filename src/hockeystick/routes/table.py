@@ -59,7 +59,9 @@ def _contour_point(question, add: int, eps: float):
         if question.run.steps == 1:  # as for the Gaussian family, in closed form
             return _exact_point(question, add, eps)
         found = contour.pair_point(paired, add, eps, question.goal, question.n_threads, question.nodes)
-        return found if paired.dropped else _or_near_one(found, paired.steps, add, eps, pairs=paired.pairs)
+        if paired.dropped or _is_known(found):
+            return found
+        return contour.near_one(paired.steps, add, eps, pairs=paired.pairs) or found
     if question.total == 1 and question.wall < math.inf:
         return contour.single_point(*_only_step(question.steps), add, eps)
     found = None
@@ -67,14 +69,14 @@ def _contour_point(question, add: int, eps: float):
         asked = contour.POINT, question, add, eps
         found = contour.ruled(*asked) or contour.at_fixed_place(*asked)
     found = found or contour.point(question.steps, add, eps, question.goal, question.n_threads, question.nodes)
-    return _or_near_one(found, question.steps, add, eps)
-
-
-def _or_near_one(found: Point | None, steps, add: int, eps: float, **options) -> Point | None:
-    """What a contour found, or where it declines the distance of delta from 1."""
-    if found and not (found.upper > LOG_NEAR_ONE and found.width > SHARP):
+    if _is_known(found) or not question.run.listed:
         return found
-    return contour.near_one(steps, add, eps, **options) or found
+    return contour.near_one(question.steps, add, eps) or found
+
+
+def _is_known(found: Point | None) -> bool:
+    """Whether a contour knows delta as well as its distance from 1 may tell."""
+    return found is not None and not (found.upper > LOG_NEAR_ONE and found.width > SHARP)
 
 
 def _contour_root(question, add: int, delta: float):
