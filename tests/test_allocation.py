@@ -495,3 +495,9 @@ def test_replaced_records_where_the_steps_may_as_well_be_known():
         lambda s: hs.random_allocation(hs.gaussian(s), 100), over=(0.25, 1.0), eps=3.0, delta=1e-5, tol=0.05, **options
     )
     assert found.limit < found.value and found.bound.upper <= 3.0
+
+
+def test_a_price_of_next_to_no_shift_is_left_to_lines():
+    """Its rule asked for 208 GiB of nodes."""
+    found = hs.delta(hs.random_allocation(hs.gaussian(3.2e8), 3), [2.4e-9, 6.7e-8], direction="add")
+    assert (found.lower <= found.upper).all()

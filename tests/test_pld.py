@@ -391,3 +391,10 @@ def test_no_circle_is_filled_whose_rounding_is_wider_than_asked(monkeypatch):
     run = hs.bounded_range(0.5) * 2
     with pytest.raises(hs.AccuracyError):
         hs.delta(run, 0.2, rtol=3e-12, route="pld")  # the contour answers
+
+
+def test_a_law_at_one_point_has_no_error_of_transforms():
+    """Its logarithm was asked for: math domain error. The weights of its tail are beyond doubles, which is said."""
+    step = hs.gaussian_mixture(1.3583872487410984, [0.0, 1.0], [1.0, 2.990188922923643e-78])
+    with pytest.raises(hs.AccuracyError, match="does not fit a double"):
+        hs.log_delta(step, 2.7174483972604997)

@@ -78,6 +78,9 @@ NORMED = 0.01
 """Part of the computed norm up to which an error bound may be made of it instead of the exact one
 [theory: grid.fft-error]."""
 
+LEAST = 1e-300
+"""Added to an error whose logarithm is kept: where all mass is at place 0 there is none."""
+
 LDBL_ULP = float(np.finfo(np.longdouble).eps)
 TILTS = (1.0, 0.97, 0.94, 0.9, 0.85, 0.78, 0.7, 0.6, 0.5, 0.3, 0.15)
 """Fractions of the saddle point tried as tilt: a smaller tilt may need a shorter circle [theory: grid.tilt]."""
@@ -385,7 +388,7 @@ def convolve(grid: Grid, plan: Plan, eps_max: float, how: str, n_threads: int) -
     scale = log_l - t * (j_lo * dx)
     weight = math.sqrt(_weight2(t, width, dx))
     r, error2 = (tilted_power if how == "power" else _square)(grid, t, logs, n, n_threads)
-    if scale - t * (eps_max - y_lo) + math.log(error2 * weight) > plan.log_tol and _extends(grid, n):
+    if scale - t * (eps_max - y_lo) + math.log(error2 * weight + LEAST) > plan.log_tol and _extends(grid, n):
         r, error2 = tilted_power(grid, t, logs, n, n_threads, extended=True)
     mass, delta = _core.convolve_tail(r, j_lo, dx, t, scale, keep)
     theta = math.fsum((k * ULP * (16 + 6 * t * dx * grid.steps.far + 2 * np.abs(logs))).tolist())
@@ -404,6 +407,6 @@ def convolve(grid: Grid, plan: Plan, eps_max: float, how: str, n_threads: int) -
         left=_exp(-t * width + min(0.0, left - plan.t_left * y_lo)),
         truncated=_exp(cut - plan.t_cut * (y_lo + width)),
         # [theory: grid.fft-error]
-        log_fft=scale + math.log(error2 * weight * (1 + 2 * _accumulated(n))) + 2 * theta,
+        log_fft=scale + math.log(error2 * weight * (1 + 2 * _accumulated(n)) + LEAST) + 2 * theta,
         relative=2 * theta,
     )

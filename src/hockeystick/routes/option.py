@@ -14,6 +14,9 @@ from ..outward import U
 from ..what import allocation_epoch as epoch
 from ..what.allocation import RandomAllocation
 
+LEAST_SHIFT = 1e-3
+"""Sensitivity/sigma below which a price has more nodes than memory, and lines know delta."""
+
 ENOUGH = 1e-11
 """Relative width that is enough of parity."""
 
@@ -28,7 +31,7 @@ def first(step: RandomAllocation, log_delta: float) -> bool:
 
 def _price(m: float, t: int, add: int, eps: float) -> tuple[float, float, tuple[float, ...]] | None:
     """log delta(eps), a bound of its relative error, and its parts."""
-    if not -30 < eps < 600:
+    if not -30 < eps < 600 or m < LEAST_SHIFT:
         return None
     side = -1 if add else 1
     x, K = t * math.expm1(side * eps), t * math.exp(side * eps)
@@ -89,7 +92,7 @@ def point(step: RandomAllocation, add: int, eps: float) -> Point | None:
 def root(step: RandomAllocation, add: int, delta: float) -> Root | None:
     """eps(delta): about where it is, a few steps, and two places at which delta is certainly above and below."""
     m, t, goal = step.shift, step.steps, math.log(delta)
-    if not add and m < epoch.LEAST_SHIFT:
+    if m < (LEAST_SHIFT if add else epoch.LEAST_SHIFT):
         return None
     about = epoch.about_root(m, t, add, goal)
     if about is None:
