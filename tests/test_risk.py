@@ -145,6 +145,18 @@ def test_laws(sigma, a, b):
         assert hs.tradeoff(run, one.upper).lower <= a * (1 + 1e-6) + 1e-15
 
 
+def enclosing(eps, delta, noise):
+    """Points whose deltas are known within the factor 1 +- noise."""
+    return chords.Nodes(
+        tuple(eps),
+        tuple(math.exp(e) * (1 - 4 * chords.U) for e in eps),
+        tuple(math.exp(e) * (1 + 4 * chords.U) for e in eps),
+        tuple(float(d * (1 - noise)) * (1 - 1e-15) for d in delta),
+        tuple(float(d) for d in delta),
+        tuple(float(d * (1 + noise)) * (1 + 1e-15) for d in delta),
+    )
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.floats(-3, 3), min_size=4, max_size=4, unique=True),
@@ -162,14 +174,7 @@ def test_lower_end_is_a_lower_bound_anywhere(eps, mu, fpr, noise):  # [theory: r
         phi(mp.mpf(mu) / 2 - e / mp.mpf(mu)) - v * phi(-mp.mpf(mu) / 2 - e / mp.mpf(mu))
         for e, v in zip(eps, x, strict=True)
     ]
-    nodes = chords.Nodes(
-        tuple(eps),
-        tuple(math.exp(e) * (1 - 4 * chords.U) for e in eps),
-        tuple(math.exp(e) * (1 + 4 * chords.U) for e in eps),
-        tuple(float(d * (1 - noise)) * (1 - 1e-15) for d in delta),
-        tuple(float(d) for d in delta),
-        tuple(float(d * (1 + noise)) * (1 + 1e-15) for d in delta),
-    )
+    nodes = enclosing(eps, delta, noise)
     true = gaussian_tpr(mu, fpr)
     assert fpr <= chords.tpr_lower(nodes, fpr) <= true
     assert chords.fpr_upper(nodes, float(true) * (1 + 1e-15), 0.0) >= fpr * (1 - 1e-14)
@@ -312,14 +317,7 @@ def test_quantiles_between_points(eps, mu, z, noise):  # [theory: risk.slope]
     if np.diff(eps).min() < 1e-6:
         return
     exact = [phi(mu / 2 - e / mp.mpf(mu)) - mp.exp(e) * phi(-mu / 2 - e / mp.mpf(mu)) for e in eps]
-    nodes = chords.Nodes(
-        tuple(eps),
-        tuple(math.exp(e) * (1 - 4 * chords.U) for e in eps),
-        tuple(math.exp(e) * (1 + 4 * chords.U) for e in eps),
-        tuple(float(d * (1 - noise)) * (1 - 1e-15) for d in exact),
-        tuple(float(d) for d in exact),
-        tuple(float(d * (1 + noise)) * (1 + 1e-15) for d in exact),
-    )
+    nodes = enclosing(eps, exact, noise)
     tail = float(phi(mp.mpf(z)))
     low, high = chords.tail_ends(nodes, tail)
     true = mu * (mp.mpf(mu) / 2 - quantile(tail))

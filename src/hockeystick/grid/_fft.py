@@ -22,10 +22,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from .cells import ULP
+
 PLAN_LENGTH = 1 << 17
 """Longest transform, all rows together, whose plan (and the two arrays it holds, 2 MB) is kept."""
 
-ULP = 2.0**-53
 EXTENDED = max(0.5 * float(np.finfo(np.longdouble).eps), 2.0**-64)
 """Unit roundoff of long doubles: that of doubles where they are no more."""
 
