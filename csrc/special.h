@@ -222,6 +222,9 @@ static inline double hs_expm1mx(double x)
     return x * x * (p * x + 0.5);
 }
 
+/* h2(x) = e^x - 1 - x: within 3 u of itself, beyond |x| = 0.1 within 2 u |x| more. */
+static inline double hs_h2(double x) { return fabs(x) <= 0.1 ? hs_expm1mx_small(x) : expm1(x) - x; }
+
 /* e^{i x} - 1 = -2 sin^2(x/2) + 2 i sin(x/2) cos(x/2) for |x| < 2e6: absolute error <= 8 u min(|x|, 3) + 2 u |x|,
  * because the half angle is reduced with a pi/2 of 33 + 33 + 53 bits. */
 static inline void hs_cis_m1(double x, double *re, double *im)

@@ -1,6 +1,8 @@
 """What the package says of itself to an installer."""
 
 import ast
+import graphlib
+import itertools
 import re
 import subprocess
 import sys
@@ -139,19 +141,17 @@ BELOW = {
     "grid": {"_core", "bound", "grid", "outward", "threads", "what"},
     "routes": {"_core", "answers", "arguments", "bound", "compression", "grid", "outward", "routes", "scratch"}
     | {"rules", "threads", "what"},
+    "inner": {"bound", "inner", "outward", "query", "routes", "what"},
     "judge": {"arguments", "bound", "judge", "what"},
 }
 """What the files of a folder may import; everything but types counts, wherever the import stands."""
-
-UPWARD = {"what/mechanism.py": {"arrays"}, "what/selection.py": {"query", "routes"}, "what/replacement.py": {"query"}}
-"""Mechanisms that are defined through the curve of a run, and `Run.from_arrays`."""
 
 
 def test_arrows_point_down():
     source, seen = Path(hockeystick.__file__).parent, 0
     for path in (p for folder in BELOW for p in (source / folder).glob("*.py")):
         inside = path.relative_to(source)
-        allowed = BELOW[inside.parts[0]] | UPWARD.get(inside.as_posix(), set())
+        allowed = BELOW[inside.parts[0]]
         tree = ast.parse(path.read_text("utf-8"))
         for check in [n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]:
             check.body = [ast.Pass()]
@@ -163,6 +163,24 @@ def test_arrows_point_down():
                     seen += 1
                     assert ".".join([*base, name]).split(".")[0] in allowed, (inside, name)
     assert seen > 200
+
+
+def test_no_circles_among_modules():
+    """Modules import none that import them, by whatever way, wherever the imports stand, those for types included."""
+    source = Path(hockeystick.__file__).parent
+    files = {".".join(p.relative_to(source).with_suffix("").parts): p for p in source.rglob("*.py")}
+    arrows = {}
+    for name, path in files.items():
+        folder, arrows[name] = name.split(".")[:-1], set()
+        for found in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(found, ast.ImportFrom) and found.level:
+                base = [*folder[: len(folder) + 1 - found.level], *(found.module or "").split(".")]
+                for one in found.names:  # a module, or a name in one
+                    paths = (".".join(filter(None, x)) for x in ([*base, one.name], base))
+                    arrows[name].update(itertools.islice((x for x in paths if x in files and x != name), 1))
+    arrows["what.allocation_density"].remove("what.allocation_jumps")  # one law in two files
+    assert sum(map(len, arrows.values())) > 500
+    graphlib.TopologicalSorter(arrows).prepare()
 
 
 C_BELOW = {
@@ -180,3 +198,18 @@ def test_arrows_of_c_point_down():
     for folder, allowed in C_BELOW.items():
         for path in (ROOT / "csrc" / folder).glob("*.[ch]"):
             assert set(included.findall(path.read_text("utf-8"))) <= allowed, path
+
+
+def test_no_circles_among_files_of_c():
+    """Files call none that call them, by whatever way."""
+    texts = {
+        path: re.sub(r"/\*.*?\*/", "", path.read_text("utf-8"), flags=re.S) for path in (ROOT / "csrc").rglob("*.c")
+    }
+    head = re.compile(r"^(?!static|#)[\w *]*?\b(hs_\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
+    of = {name: path for path, text in texts.items() for name in head.findall(text)}
+    arrows = {
+        path: {of[name] for name in re.findall(r"\bhs_\w+", text) if of.get(name, path) != path}
+        for path, text in texts.items()
+    }
+    assert len(of) > 200 and sum(map(len, arrows.values())) > 100
+    graphlib.TopologicalSorter(arrows).prepare()

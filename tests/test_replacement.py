@@ -9,7 +9,7 @@ import pytest
 from mpmath import mp, mpf
 
 import hockeystick as hs
-from hockeystick.what.replacement import curve
+from hockeystick.inner.replacement import curve
 
 REPLACED = {"adjacency": "replace_one"}
 

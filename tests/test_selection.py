@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import integrate, special
 
 import hockeystick as hs
-from hockeystick.what.selection import ORDERS, number
+from hockeystick.inner.selection import ORDERS
+from hockeystick.what.selection import number
 
 
 def generating(mean, shape, trials):

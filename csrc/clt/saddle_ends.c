@@ -1,4 +1,5 @@
-/* saddle_ends.c - what the totals at one tilt tell of delta(eps): certified ends, and estimates.
+/* saddle_ends.c - totals at one tilt, from power sums and near by, and what they tell of delta(eps): certified ends,
+ * and estimates.
  *
  * Symbols: see saddlepoint.c.
  *
@@ -19,6 +20,37 @@
  * What it does not do: choose a tilt (saddlepoint.c); prove anything about an estimate.
  */
 #include "clt/saddlepoint.h"
+
+void hs_tilted_cumulants(hs_tilted *T, double mean, const double *s)
+{
+    double A2 = s[2] / s[0], A3 = s[3] / s[0], A4 = s[4] / s[0];
+    T->d[1] = mean;
+    T->d[2] = A2;
+    T->d[3] = A3;
+    T->d[4] = A4 - 3 * A2 * A2; /* [theory: saddle.cumulants] */
+    T->d[5] = s[5] / s[0] - 10 * A3 * A2;
+    T->d[6] = s[6] / s[0] - 15 * A4 * A2 - 10 * A3 * A3 + 30 * A2 * A2 * A2;
+}
+
+/* The totals carried to another tilt by Taylor's series, and E|x|^3 as if it moved like K3: for planning, no bounds. */
+void hs_tilted_move(const hs_tilted *T, double t, hs_tilted *to)
+{
+    static const double over[7] = {0, 1, 1.0 / 2, 1.0 / 3, 1.0 / 4, 1.0 / 5, 1.0 / 6};
+    double x = t - T->t, v, r, thin;
+    int i, j;
+    *to = *T;
+    to->t = t;
+    for (i = 0; i < 7; i++) { /* sum_{j >= i} d[j] x^(j-i)/(j-i)! */
+        double sum = 0;
+        for (j = 6; j > i; j--) sum = (sum + T->d[j]) * x * over[j - i];
+        if (i) to->d[i] = T->d[i] + sum;
+        else to->K = T->K + sum;
+    }
+    v = to->d[2];
+    r = fmax(T->r3 + (T->d[3] < 0 ? -1 : 1) * (to->d[3] - T->d[3]), 0.2 * T->r3);
+    thin = T->d[2] / v;
+    to->kolmogorov = v > 0 ? fmin(1, T->kolmogorov * thin * sqrt(thin) * (T->r3 > 0 ? r / T->r3 : 1)) : 1;
+}
 
 /* E f(x) for x ~ N(d, s^2), d = K' - eps, and a bound of its relative error. False where it is of no use. */
 static int normal_part(double t, double d, double s, double *value, double *rel)

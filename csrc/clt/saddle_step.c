@@ -169,17 +169,6 @@ static int open_grid(double m, double q, double a_lo, double a_hi, double *work,
     return h > 0 && h < 1 ? hs_grid_build(G, m, q, h, lo, hi, work) : HS_TOO_MANY_NODES;
 }
 
-void hs_tilted_cumulants(hs_tilted *T, double mean, const double *s)
-{
-    double A2 = s[2] / s[0], A3 = s[3] / s[0], A4 = s[4] / s[0];
-    T->d[1] = mean;
-    T->d[2] = A2;
-    T->d[3] = A3;
-    T->d[4] = A4 - 3 * A2 * A2; /* [theory: saddle.cumulants] */
-    T->d[5] = s[5] / s[0] - 10 * A3 * A2;
-    T->d[6] = s[6] / s[0] - 15 * A4 * A2 - 10 * A3 * A3 + 30 * A2 * A2 * A2;
-}
-
 /* log M and its error. Where m is large, U is huge at some nodes, and log M is its plain sum. */
 static int step_total(const hs_grid *G, double a, const hs_moments *mo, const sums *S, hs_tilted *T)
 {
@@ -507,26 +496,6 @@ int hs_steps_tilted(hs_steps *S, double t, hs_tilted *T)
     if (S->n_fits && (chunk = add_near_fits(S, part[0].var, S->work, T))) return chunk;
     T->kolmogorov = kolmogorov_upper(T, S->k[0], S->b == 1 && !part[0].plain && !S->n_fits);
     return T->d[2] > 0 && T->K_err < 1 ? HS_OK : HS_TOO_WIDE;
-}
-
-/* The totals carried to another tilt by Taylor's series, and E|x|^3 as if it moved like K3: for planning, no bounds. */
-void hs_tilted_move(const hs_tilted *T, double t, hs_tilted *to)
-{
-    static const double over[7] = {0, 1, 1.0 / 2, 1.0 / 3, 1.0 / 4, 1.0 / 5, 1.0 / 6};
-    double x = t - T->t, v, r, thin;
-    int i, j;
-    *to = *T;
-    to->t = t;
-    for (i = 0; i < 7; i++) { /* sum_{j >= i} d[j] x^(j-i)/(j-i)! */
-        double sum = 0;
-        for (j = 6; j > i; j--) sum = (sum + T->d[j]) * x * over[j - i];
-        if (i) to->d[i] = T->d[i] + sum;
-        else to->K = T->K + sum;
-    }
-    v = to->d[2];
-    r = fmax(T->r3 + (T->d[3] < 0 ? -1 : 1) * (to->d[3] - T->d[3]), 0.2 * T->r3);
-    thin = T->d[2] / v;
-    to->kolmogorov = v > 0 ? fmin(1, T->kolmogorov * thin * sqrt(thin) * (T->r3 > 0 ? r / T->r3 : 1)) : 1;
 }
 
 /* Totals at a given tilt: K and a bound of its error, six derivatives, and E|x|^3 with its bound. */

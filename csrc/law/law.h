@@ -54,9 +54,6 @@ typedef struct {
 } hs_law_value; /* log M(t), bound of its error,
     tilted mean and variance of the loss */
 
-/* h2(x) = e^x - 1 - x: within 3 u of itself, beyond |x| = 0.1 within 2 u |x| more. */
-static inline double hs_h2(double x) { return fabs(x) <= 0.1 ? hs_expm1mx_small(x) : expm1(x) - x; }
-
 /* About how many nanoseconds a twentieth of a call of hs_law_cgf takes, and at most a value of the transform. */
 static inline double hs_law_cost(const hs_law *w) { return w->kind == HS_LAW_ALLOCATION ? 1e5 : 100 + (double)w->n; }
 

@@ -6,6 +6,7 @@ come out as `Bound`s: lower <= truth <= upper, floating-point rounding included.
 
 from typing import TYPE_CHECKING, Any
 
+from . import inner as inner  # whose steps enter the table of pairs
 from .accountant import Accountant
 from .arrays import compose_arrays
 from .batch import delta_batch, epsilon_batch

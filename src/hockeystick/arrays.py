@@ -10,6 +10,7 @@ import numpy as np
 
 from .bound import DomainError
 from .compression import StepMoments
+from .recorded import Gathered, RecordedRun
 from .what.mechanism import K_MAX, Q_MIN, SIGMA_RANGE, Mechanism, Run, gaussian, poisson_subsampled, positive
 from .what.pair import GaussianSteps, in_order, sorted_by
 
@@ -89,10 +90,11 @@ def compose_arrays(
     return run
 
 
+Run.from_arrays = staticmethod(compose_arrays)  # type: ignore[method-assign]
+
+
 def _of_chunks(chunks: Iterator[ArrayLike], q: ArrayLike, count: ArrayLike, sensitivity: float) -> Run:
     """The run of all chunks, known by its moments."""
-    from .recorded import RecordedRun
-
     if np.ndim(q) or np.ndim(count):
         raise DomainError("of an iterator of arrays of sigma, q and count must be one number each")
     moments = StepMoments()
@@ -131,35 +133,6 @@ def _within(name: str, values: NDArray[Any], good: NDArray[np.bool_], allowed: s
         at = int(np.argmin(good))
         where = f"{name}[{at}]" if values.ndim else name
         raise DomainError(f"{where} must be a number {allowed}, got {values.ravel()[at].item()!r}")
-
-
-class Gathered(Run):
-    """A run of Gaussian steps that is asked about them without its parts."""
-
-    __slots__ = ()
-    gathered = True
-    lines: Any = None
-
-    @property
-    def distinct(self) -> int:
-        """Number of distinct steps, at most."""
-        raise NotImplementedError
-
-    def is_gaussian(self, adjacency: str) -> bool:
-        """Whether all pairs are of the Gaussian family."""
-        raise NotImplementedError
-
-    def gaussian_facts(self) -> tuple[float, float, bool]:
-        """As `pair.gaussian_facts`, whatever the order of the steps."""
-        raise NotImplementedError
-
-    def gaussian_steps(self, adjacency: str) -> GaussianSteps:
-        """The merged steps as arrays of (m, q, k)."""
-        raise NotImplementedError
-
-    def step_moments(self, adjacency: str) -> StepMoments:
-        """The moments of all steps."""
-        raise NotImplementedError
 
 
 class ColumnsRun(Gathered):

@@ -116,7 +116,7 @@ def delta(
         options: dict[str, Any] = dict(
             adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
         )
-        return worst.maximum(delta, run, eps, **options).answers("delta", eps)
+        return worst.maximum(_QUERIES, "delta", run, eps, **options).answers("delta", eps)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     flat = numbers("eps", eps, "a finite number", -math.inf, math.inf)
     return settings.deltas(flat, eps).answers("delta", eps)
@@ -152,7 +152,7 @@ def log_delta(
         options: dict[str, Any] = dict(
             adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
         )
-        return worst.maximum(log_delta, run, eps, log=True, **options).answers("log_delta", eps)
+        return worst.maximum(_QUERIES, "log_delta", run, eps, **options).answers("log_delta", eps)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     flat = numbers("eps", eps, "a finite number", -math.inf, math.inf)
     if len(flat) >= SHARED:
@@ -207,10 +207,13 @@ def epsilon(
         options: dict[str, Any] = dict(
             adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
         )
-        return worst.maximum(epsilon, run, delta, roots=True, **options).answers("epsilon", delta)
+        return worst.maximum(_QUERIES, "epsilon", run, delta, **options).answers("epsilon", delta)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     roots = [settings.root(d) for d in numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
     return settings.bound(roots, delta).answers("epsilon", delta)
+
+
+_QUERIES = worst.Queries(delta, log_delta, epsilon)
 
 
 def asker(run: Ran, **options: Any) -> Callable[..., Bound[NDArray[np.float64]]]:
@@ -255,7 +258,8 @@ def delta_or_less(
         options: dict[str, Any] = dict(
             adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
         )
-        return worst.maximum(lambda one, at, **rest: delta_or_less(one, at, enough, **rest), run, eps, **options)
+        cheap = _QUERIES._replace(delta=lambda one, at, **rest: delta_or_less(one, at, enough, **rest))
+        return worst.maximum(cheap, "delta", run, eps, **options)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads, math.log(enough))
     return settings.bound([settings.point(eps).of_delta()], eps)
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays import Gathered
 from .bound import AccuracyError, DomainError
 from .compression import BOXES, CELLS, DEGREES, OCTAVE, RATE_DEGREES, RATE_LOWEST, StepMoments, ends_of_cells
 from .serial import brief, exact_keys
@@ -75,6 +74,35 @@ def joined(parts: Iterable[tuple[StepMoments, int]]) -> StepMoments:
                 f"steps of sampling rates from {low!r} to {high!r} that are to be taken back were not recorded"
             )
     return both
+
+
+class Gathered(Run):
+    """A run of Gaussian steps that is asked about them without its parts."""
+
+    __slots__ = ()
+    gathered = True
+    lines: Any = None
+
+    @property
+    def distinct(self) -> int:
+        """Number of distinct steps, at most."""
+        raise NotImplementedError
+
+    def is_gaussian(self, adjacency: str) -> bool:
+        """Whether all pairs are of the Gaussian family."""
+        raise NotImplementedError
+
+    def gaussian_facts(self) -> tuple[float, float, bool]:
+        """As `pair.gaussian_facts`, whatever the order of the steps."""
+        raise NotImplementedError
+
+    def gaussian_steps(self, adjacency: str) -> GaussianSteps:
+        """The merged steps as arrays of (m, q, k)."""
+        raise NotImplementedError
+
+    def step_moments(self, adjacency: str) -> StepMoments:
+        """The moments of all steps."""
+        raise NotImplementedError
 
 
 class RecordedRun(Gathered):

@@ -24,40 +24,39 @@ that take long and are rarely better."""
 LEAST = 1e-300
 
 
-def replaced(run: Run, x: float, *, roots: bool, log: bool, direction: str, **settings: Any) -> Bound[Any]:
-    """delta(x), its logarithm or, with `roots`, eps(x) of the run, whose two directions have one curve."""
-    from . import query
-
+def replaced(queries: Any, name: str, run: Run, x: float, *, direction: str, **settings: Any) -> Bound[Any]:
+    """The query of that name, of the run, whose two directions have one curve; `queries` as in worst.py."""
+    roots = name == "epsilon"
     seen, shown = (compose(*((of(step), k) for step, k in run.parts)) for of in (_seen, _shown))
-    ask = query.epsilon if roots else query.log_delta
+    ask = queries.epsilon if roots else queries.log_delta
     low, high = (ask(one, x, adjacency="replace_one", **settings) for one in (seen, shown))
-    chain = (_root if roots else _point)(query, run, x, settings | {"adjacency": "zero_out"})
+    chain = (_root if roots else _point)(ask, run, x, settings | {"adjacency": "zero_out"})
     least, most = low.lower, min(high.upper, chain)
-    if not (roots or log):
+    if name == "delta":
         least, most = exp_lower(least), exp_upper(most)
     mid = least if least == -math.inf else 0.5 * (least + most)
     note = "between what the sum of all outputs shows and a record zeroed, then replaced"
     return Bound(least, mid, most, "exact", True, Budget({"chain": most - mid}, "eps" if roots else "delta"), note)
 
 
-def _root(query: Any, run: Run, delta: float, chain: dict[str, Any]) -> float:
+def _root(epsilon: Any, run: Run, delta: float, chain: dict[str, Any]) -> float:
     best = math.inf
     for share in SHARES:
         try:
-            first = query.epsilon(run, max(share * delta, LEAST), direction="remove", **chain).upper
+            first = epsilon(run, max(share * delta, LEAST), direction="remove", **chain).upper
             rest = (1 - share) * delta * math.exp(-first) * (1 - 1e-12)
             if min(share * delta, rest) > LEAST:
-                second = query.epsilon(run, rest, direction="add", **chain).upper
+                second = epsilon(run, rest, direction="add", **chain).upper
                 best = min(best, (first + second) * (1 + 4 * U))  # [theory: allocation.replaced]
         except AccuracyError:
             continue
     return best
 
 
-def _point(query: Any, run: Run, eps: float, chain: dict[str, Any]) -> float:
+def _point(log_delta: Any, run: Run, eps: float, chain: dict[str, Any]) -> float:
     half = 0.5 * eps
     try:
-        first, rest = (query.log_delta(run, half, direction=side, **chain).upper for side in ("remove", "add"))
+        first, rest = (log_delta(run, half, direction=side, **chain).upper for side in ("remove", "add"))
     except AccuracyError:
         return 0.0
     total = float(np.logaddexp(first, half + rest))  # [theory: allocation.replaced]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Union
 
 import numpy as np
 
+from .what.mechanism import Ran as Ran
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from .what.mechanism import Mechanism, Recorder, Run
 
 Adjacency = Literal["add_remove", "replace_one", "zero_out"]
 Direction = Literal["both", "remove", "add"]
@@ -22,9 +22,6 @@ Route = Literal["auto", "contour", "prv", "pld", "saddlepoint", "edgeworth"]
 Floats = "NDArray[np.float64]"
 Numbers = Union[Sequence[float], Sequence[Sequence[float]], "NDArray[np.floating[Any] | np.integer[Any]]"]
 """Arrays and (nested) lists of real numbers."""
-
-Ran = Union["Run", "Mechanism", "Recorder"]
-"""What ran: a step, a run, an accountant."""
 
 
 class Sides(TypedDict, total=False):

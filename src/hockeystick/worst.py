@@ -22,6 +22,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +38,7 @@ from .what.groups import group
 from .what.matrix import without_failures
 from .what.mechanism import Gaussian, Run, compose, poisson_subsampled
 from .what.pair import paired_steps
-from .what.replacement import WithReplacement
+from .what.replacement import Multiplicities, WithReplacement
 from .what.topk import BETWEEN, alone, enclosed
 
 NEAR = (32.0, 128.0, 8.0, 2.0)
@@ -62,17 +63,23 @@ def unsettled(run: Run, adjacency: str = "") -> bool:
 
 def _named(run: Run, settings: dict) -> dict:
     """Many atoms on no lattice: no line."""
-    atoms = run.steps > 1 and any(isinstance(step, FromCurve | FromPmf) for step, _ in run.parts)
+    atoms = run.steps > 1 and any(isinstance(step, FromCurve | FromPmf | Multiplicities) for step, _ in run.parts)
     return settings | {"route": "pld"} if atoms and settings.get("route") == "auto" else settings
 
 
-def maximum(
-    query, run: Run, at, *, rtol, adjacency: str, log: bool = False, roots: bool = False, **settings
-) -> Bound[Any]:
-    """The largest of query(run, at) over everything that `run` leaves open; array arguments entry by entry.
+class Queries(NamedTuple):
+    """The queries, handed down by query.py, which stands above."""
 
-    With `log` the query is of a logarithm, and rtol is about what it is the logarithm of; with `roots` it is of
-    eps(delta)."""
+    delta: Callable[..., Bound[Any]]
+    log_delta: Callable[..., Bound[Any]]
+    epsilon: Callable[..., Bound[Any]]
+
+
+def maximum(queries: Queries, name: str, run: Run, at, *, rtol, adjacency: str, **settings) -> Bound[Any]:
+    """The largest of the query of that name over everything that `run` leaves open; array arguments entry by entry.
+
+    Of log_delta rtol is about delta."""
+    query, log, roots = getattr(queries, name), name == "log_delta", name == "epsilon"
     moves = any(isinstance(s, CyclicPoisson) and s.bands > 1 and not s.per_record for s, _ in run.parts)
     if moves and adjacency == "add_remove":
         raise DomainError(
@@ -105,7 +112,7 @@ def maximum(
 
     def sure(which, x):
         if adjacency == "replace_one" and allocates(which):
-            return replaced(which, x, roots=roots, log=log, **settings)
+            return replaced(queries, name, which, x, **settings)
         known = alone(which, x, roots=roots, log=log) if settings.get("route", "auto") == "auto" else None
         if known:
             low, high = known

@@ -39,7 +39,7 @@ from ..what.mechanism import Laplace, PoissonSubsampled
 from ..what.pair import GaussianSteps, step_loss
 from ..what.ranged import BoundedRange
 from . import mixed, saddle_laws, shifts
-from .moments import gaussian_cumulant
+from .saddlepoint import gaussian_cumulant
 
 CELLS = 6144
 """Cells within nine deviations of the laws that matter: 18/6144 deviations wide, 1e-6 of K."""

@@ -19,7 +19,7 @@ from ..outward import DOWN, UP, U, log_slack
 from ..what.loss import ends, log_finite
 from ..what.mechanism import as_run
 from ..what.pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losses
-from .saddlepoint import gaussian_family
+from .saddlepoint import gaussian_cumulant, gaussian_family
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -128,17 +128,6 @@ def cumulant(run, adjacency: str, add: int, t: float) -> Cumulant:
 
         return run_cumulant(run, adjacency, bool(add), t)
     return gaussian_cumulant(steps, add, t)
-
-
-def gaussian_cumulant(steps: GaussianSteps, add: int, t: float) -> Cumulant:
-    """K(t) of Gaussian steps, sampled or not."""
-    status, sums = scratch.lend(_core.saddle_work(), _core.saddle_cumulants, *steps, add, t)
-    if status:
-        raise AccuracyError(
-            f"the divergence of order alpha={1 + t!r} is beyond the quadrature; try a smaller order", status
-        )
-    value, error, *_, quadrature = sums[:14].tolist()
-    return Cumulant.within(error, value, quadrature)
 
 
 def _infinite_upper(run, adjacency: str, add: int) -> float:

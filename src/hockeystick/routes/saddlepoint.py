@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from .. import _core, scratch
-from ..answers import Point, Root, Saddle
+from ..answers import Cumulant, Point, Root, Saddle
 from ..arguments import numbers, one_of, respelled, shaped
 from ..bound import AccuracyError, DomainError
 from ..what.mechanism import as_run
@@ -220,3 +220,14 @@ def gaussian_family(run, adjacency) -> GaussianSteps:
             f"got {run!r} under {adjacency!r}"
         )
     return steps
+
+
+def gaussian_cumulant(steps: GaussianSteps, add: int, t: float) -> Cumulant:
+    """K(t) of Gaussian steps, sampled or not."""
+    status, sums = scratch.lend(_core.saddle_work(), _core.saddle_cumulants, *steps, add, t)
+    if status:
+        raise AccuracyError(
+            f"the divergence of order alpha={1 + t!r} is beyond the quadrature; try a smaller order", status
+        )
+    value, error, *_, quadrature = sums[:14].tolist()
+    return Cumulant.within(error, value, quadrature)

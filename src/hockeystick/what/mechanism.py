@@ -20,8 +20,6 @@ from ..bound import DomainError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ..types import Ran
-
 SIGMA_RANGE = (1e-3, 1e9)
 """Allowed sigma/sensitivity: outside it a double cannot carry the loss or its square."""
 
@@ -164,12 +162,12 @@ class Run(_Composable):
         self.parts = parts
         self._cache = {}
 
-    @staticmethod
-    def from_arrays(sigma: ArrayLike, q: ArrayLike = 1.0, count: ArrayLike = 1, *, sensitivity: float = 1.0) -> Run:
-        """The run of many Gaussian steps; see `compose_arrays`."""
-        from ..arrays import compose_arrays
+    if TYPE_CHECKING:  # arrays.py, which stands above, puts it here
 
-        return compose_arrays(sigma, q, count, sensitivity=sensitivity)
+        @staticmethod
+        def from_arrays(sigma: ArrayLike, q: ArrayLike = 1.0, count: ArrayLike = 1, *, sensitivity: float = 1.0) -> Run:
+            """The run of many Gaussian steps; see `compose_arrays`."""
+            raise NotImplementedError
 
     def _repeat(self, k: int) -> Run:
         return Run(tuple((step, count("number of steps", n * k)) for step, n in self.parts))
@@ -195,6 +193,10 @@ class Run(_Composable):
         if len(self.parts) > 4:
             shown.append(f"... {len(self.parts) - 4} more")
         return f"Run({' + '.join(shown) or 'empty'})"
+
+
+Ran = Run | Mechanism | Recorder
+"""What ran: a step, a run, an accountant."""
 
 
 def gaussian(sigma: float, *, sensitivity: float = 1.0) -> Gaussian:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..bound import DomainError
 from ..outward import U
-from . import sampling, selection, shuffling
+from . import sampling, shuffling
 from .allocation import AllocationOfSeveral, RandomAllocation, allocation_loss
 from .batches import SizeRange, TruncatedPoisson
 from .condensed import condensed
@@ -36,7 +36,6 @@ from .matrix import Failure
 from .mechanism import Gaussian, Laplace, Mechanism, PoissonSubsampled, Run
 from .ranged import BoundedRange, range_loss
 from .replacement import WithReplacement
-from .selection import Select
 from .shuffling import Shuffled
 from .topk import TopK
 
@@ -400,11 +399,6 @@ def failure_pair(step: Failure, adjacency: str, add: bool) -> Loss:
     raise DomainError(f"{step!r} adds its delta to a curve: ask delta, log_delta or epsilon of it")
 
 
-def select_pair(step: Select, adjacency: str, add: bool) -> Loss:
-    """The worst pair below the proved curve of the selection [theory: select.pair]."""
-    return curve_pair(selection.curve(step, adjacency), adjacency, add)
-
-
 def shuffled_pair(step: Shuffled, adjacency: str, add: bool) -> Loss:
     """One report among shuffled ones, its own mirror image [theory: shuffle.three]. A record replaced; one zeroed where
     the local guarantee holds for that, which for k-ary answers it does not: its pair is another one."""
@@ -586,7 +580,6 @@ PAIRS: dict[type[Mechanism], Callable[..., Loss]] = {
     TopK: between_pair,
     AllocationOfSeveral: between_pair,
     Failure: failure_pair,
-    Select: select_pair,
     Shuffled: shuffled_pair,
     WithReplacement: between_pair,
     KAryRandomizedResponse: k_ary_pair,
@@ -597,7 +590,8 @@ PAIRS: dict[type[Mechanism], Callable[..., Loss]] = {
     FromCurve: curve_pair,
     FromLossCdf: cdf_pair,
 }
-"""The one table of mechanisms: class -> function(step, adjacency, add) -> Loss."""
+"""The one table of mechanisms: class -> function(step, adjacency, add) -> Loss. Pairs that are read off the curves of
+other runs are entered by inner/."""
 
 MIRRORED = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace, ApproxDP, BoundedRange, Shuffled)
 """Kinds whose pair is its own mirror image under any adjacency: both directions have one curve."""

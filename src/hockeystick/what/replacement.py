@@ -11,25 +11,19 @@ the opposite of what the record does, or nothing.
 from __future__ import annotations
 
 import decimal
-import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from ..bound import DomainError
 from ..outward import DOWN, UP
-from .given import FromCurve
 from .groups import SIZE_MAX, group
 from .mechanism import Gaussian, Mechanism, count, gaussian, poisson_subsampled
 
 N_MAX, OFTEN = 10**9, 10
 """Records, and the largest mean number of times that one is in a batch."""
 
-LEFT_OUT, RESOLVED, EPS_MAX = 1e-45, 1e-36, 24.0
-POINTS = 1000
-"""Of the curve, which is followed down to RESOLVED: from there on the loss is taken to be infinite."""
+LEFT_OUT = 1e-45
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +43,26 @@ class WithReplacement(Mechanism):
 
     def below(self) -> Mechanism:
         """A step that is no worse, under replace_one: of a record that is drawn, one draw."""
-        return poisson_subsampled(self.base, _drawn(self.dataset_size, self.batch) * DOWN)
+        return poisson_subsampled(self.base, drawn(self.dataset_size, self.batch) * DOWN)
 
     def attained(self) -> Mechanism:
         """A step that is no worse, under its own add_remove."""
         if self.batch > SIZE_MAX:
-            return poisson_subsampled(self._twice, _drawn(self.dataset_size, self.batch) * DOWN)
+            return poisson_subsampled(self._twice, drawn(self.dataset_size, self.batch) * DOWN)
         return group(poisson_subsampled(self._twice, DOWN / self.dataset_size), self.batch)
 
     def above(self) -> tuple[Mechanism, ...]:
         """Steps that are no better, under replace_one."""
         if self.batch > SIZE_MAX:
-            return (curve(self),)
-        return group(poisson_subsampled(self._twice, UP / self.dataset_size), self.batch), curve(self)
+            return (Multiplicities(self),)
+        return group(poisson_subsampled(self._twice, UP / self.dataset_size), self.batch), Multiplicities(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Multiplicities(Mechanism):
+    """The second bound, as a step: the worst pair below it (inner/replacement.py)."""
+
+    of: WithReplacement
 
 
 def with_replacement(mechanism: Mechanism, *, dataset_size: int, batch: int) -> Mechanism:
@@ -109,12 +110,12 @@ def with_replacement(mechanism: Mechanism, *, dataset_size: int, batch: int) -> 
     return WithReplacement(mechanism, n, count("batch", batch, 1, OFTEN * n))
 
 
-def _drawn(n: int, m: int) -> float:
+def drawn(n: int, m: int) -> float:
     """Probability to be drawn at all, within 8u of itself."""
     return -math.expm1(m * math.log1p(-1 / n))
 
 
-def _chances_upper(n: int, m: int) -> tuple[list[float], float]:
+def chances_upper(n: int, m: int) -> tuple[list[float], float]:
     """Upper ends of w_1, w_2, .. and of what all further ones add up to."""
     found = []
     with decimal.localcontext(decimal.Context(prec=50, Emin=-(10**9), Emax=10**9)):
@@ -124,28 +125,3 @@ def _chances_upper(n: int, m: int) -> tuple[list[float], float]:
             found.append(float(w) * (1 + 1e-15) + 5e-324)
         rest = float(w) if j < m else 0.0  # from here on they fall by half and more
     return found, rest
-
-
-@functools.lru_cache(32)
-def curve(step: WithReplacement) -> FromCurve:
-    """The worst pair below points above the curve, its own mirror image."""
-    from .. import query
-    from .selection import spread
-
-    n, m, base = step.dataset_size, step.batch, step.base
-    chances, rest = _chances_upper(n, m)
-    eta = _drawn(n, m) * UP
-    moved = [gaussian(base.sigma, sensitivity=2 * j * base.sensitivity) for j in range(1, len(chances) + 1)]
-
-    def upper(eps: np.ndarray) -> np.ndarray:
-        inner = np.log1p(np.expm1(eps) / eta) * (1 - 1e-14)
-        parts = [w * np.asarray(query.delta(one, inner).upper) for w, one in zip(chances, moved, strict=True)]
-        return np.minimum((np.sum(parts, axis=0) + rest) * (1 + 1e-13), 1.0)  # [theory: pair.with-replacement]
-
-    end = 1e-12
-    while end < EPS_MAX and upper(np.array([end]))[0] > RESOLVED + rest:
-        end = min(1.5 * end, EPS_MAX)
-    first = 1e-2 * eta * min(1.0, base.sensitivity / base.sigma)  # small beside the losses of one draw
-    rough = np.r_[0.0, np.geomspace(min(first, 0.5 * end), end, 128)]
-    eps = spread(rough, np.log(upper(rough)), POINTS)
-    return FromCurve(tuple(eps.tolist()), tuple(np.minimum.accumulate(upper(eps)).tolist()), True)
