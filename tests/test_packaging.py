@@ -137,7 +137,7 @@ def test_who_changes_a_file_is_told_what_to_run():
 
 
 BELOW = {
-    "what": {"_core", "arguments", "bound", "outward", "scratch", "what"},
+    "what": {"_core", "arguments", "bound", "gauss", "outward", "scratch", "what"},
     "grid": {"_core", "bound", "grid", "outward", "threads", "what"},
     "routes": {"_core", "answers", "arguments", "bound", "compression", "grid", "outward", "routes", "scratch"}
     | {"rules", "threads", "what"},

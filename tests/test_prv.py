@@ -11,6 +11,7 @@ from hockeystick import _core
 from hockeystick.bound import AccuracyError
 from hockeystick.grid import _fft, convolve
 from hockeystick.grid.cells import density_variation_upper, mesh, radius_upper
+from hockeystick.outward import LONG_U
 from hockeystick.routes import pld, prv
 from hockeystick.what.law import gaussian_loss
 from hockeystick.what.pair import losses
@@ -98,15 +99,15 @@ def test_long_doubles_have_their_own_unit(n, monkeypatch):  # [theory: grid.fft]
     exact, found = exact_transform(x), _fft.forward_extended(x)
     errors = [split(a) - b for a, b in zip(found, exact, strict=True)]
     size = math.sqrt(sum(abs(b) ** 2 for b in exact))
-    assert math.sqrt(sum(abs(e) ** 2 for e in errors)) < _fft.error_upper(n, _fft.EXTENDED) * size
+    assert math.sqrt(sum(abs(e) ** 2 for e in errors)) < _fft.error_upper(n, LONG_U) * size
     back = _fft.inverse_extended(found) - x.astype(np.longdouble)
-    assert float(np.sqrt(np.sum(back**2))) < 2 * _fft.error_upper(n, _fft.EXTENDED) * np.linalg.norm(x)
+    assert float(np.sqrt(np.sum(back**2))) < 2 * _fft.error_upper(n, LONG_U) * np.linalg.norm(x)
     k, scaled = 1001, found / abs(found).max()
     power, worst = convolve._raised(scaled.copy(), k), 0
     for a, z in zip(power, scaled, strict=True):
         true = split(z) ** k
         worst = max(worst, abs(split(a) - true) / max(abs(true), mpmath.mpf("1e-4000")))
-    assert worst < 4 * k * _fft.EXTENDED
+    assert worst < 4 * k * LONG_U
 
 
 def split(z):

@@ -524,15 +524,15 @@ static void far_at(const bulk_line *A, double eps, hs_value *v)
 {
     const hs_bulk *J = &A->J;
     double n = J->k - 1, scale = exp(J->log_unit), p = scale * J->p, den = scale * J->q_den;
-    double lean = eps + n * (log1p(-den) - log1p(-p)), off;
+    double shifted = eps + n * (log1p(-den) - log1p(-p)), off;
     double P, u, Q, rel;
     memset(v, 0, sizeof(*v));
     hs_bulk_masses(J, A->cell_from, &P, &u, &Q, &rel);
     v->log_scale = log(J->k) + J->log_unit + n * log1p(-p);
-    v->value = u - Q * expm1(lean);
-    v->slope = Q * exp(lean);
-    off = 4 * n * (p + den) * J->rel + 8 * HS_U * (2 * n * (p + den) + fabs(lean) + fabs(v->log_scale));
-    v->rounding = 4 * rel * (P + Q * (1 + fabs(expm1(lean)))) + 2 * off * (fabs(v->value) + v->slope) + 4e-300;
+    v->value = u - Q * expm1(shifted);
+    v->slope = Q * exp(shifted);
+    off = 4 * n * (p + den) * J->rel + 8 * HS_U * (2 * n * (p + den) + fabs(shifted) + fabs(v->log_scale));
+    v->rounding = 4 * rel * (P + Q * (1 + fabs(expm1(shifted)))) + 2 * off * (fabs(v->value) + v->slope) + 4e-300;
     v->upper = Q * exp(brought_back_upper(A, eps) - n * log1p(-p)) * (1 + 4 * rel + SLACK);
 }
 

@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from . import _core
 from .bound import DomainError
+from .gauss import gauss_rule
+from .outward import LONG_U, U
 from .what.pair import GaussianSteps
 from .what.sampling import two_sided
 
-U = 2.0**-53
-UP = 1 + 1e-12
+ROOM = 1 + 1e-12
 """Pays for the rounding of what is bounded by a few positive terms."""
-UNIT = max(0.5 * float(np.finfo(np.longdouble).eps), 2.0**-64)
 BOXES, DEGREES, LOWEST = _core.STEP_BOXES, _core.STEP_MOMENTS, _core.STEP_LOWEST
 OCTAVE = 8
 """Boxes to the octave: twice a shift lies so many boxes further on, at the same place."""
@@ -121,6 +121,14 @@ class Fit(NamedTuple):
     sides: float = 1.0
 
 
+class Strip(NamedTuple):
+    """(q', m', F), of the sampled step whose |M - 1|, times F, bounds that of pairs."""
+
+    rate: float
+    most: float
+    factor: float
+
+
 class Ellipse(NamedTuple):
     """What bounds M - 1 on an ellipse about shifts, rho the sum of its half axes in half widths of the box.
 
@@ -135,16 +143,16 @@ class Ellipse(NamedTuple):
     pair_factor: float
     bend: float
 
-    def of_pairs(self, q: float) -> tuple[float, float, float]:
-        """(q', m', F) of two-sided pairs of rate q [theory: compression.pair]."""
+    def of_pairs(self, q: float) -> Strip:
+        """Of two-sided pairs of rate q [theory: compression.pair]."""
         if not self.grown < 50.0:
-            return q, math.inf, math.inf
-        more = math.exp(self.grown) * UP
+            return Strip(q, math.inf, math.inf)
+        more = math.exp(self.grown) * ROOM
         more_rate, both = q * more, (1 - q) + q * more
-        rate, factor = more_rate / both * UP, math.exp(self.bend * max(0.0, math.log(q / (1 - q))))
+        rate, factor = more_rate / both * ROOM, math.exp(self.bend * max(0.0, math.log(q / (1 - q))))
         if not rate < 1:  # no double below 1 bounds q'
-            return q, math.inf, math.inf
-        return rate, self.most, both * self.pair_factor * factor * UP
+            return Strip(q, math.inf, math.inf)
+        return Strip(rate, self.most, both * self.pair_factor * factor * ROOM)
 
     def fit(self, group: float, q: float, sides: int, weight: float) -> Fit:
         """What a rule is off by, of sampled steps or of two-sided pairs."""
@@ -467,13 +475,13 @@ def _one_rule(m, w, ends: tuple[int, int]):
 def _gauss_of(m, w, middle: float, half: float, count: int, ellipses):
     """(points, weights, rows) of the Gauss rule of `count` points of the weights w at m in a box, with what it is off
     by on each of the ellipses."""
-    points, weights = stieltjes((m - middle) / half, w, count)
+    points, weights = gauss_rule((m - middle) / half, w, count)
     shift = middle + half * points
     degrees = 2 * count + 8
     degree = np.arange(degrees)
-    error = (3.5 * degree**2 + 2) * UNIT  # of T_j at what the quotients below, within 2 units, stand for
+    error = (3.5 * degree**2 + 2) * LONG_U  # of T_j at what the quotients below, within 2 units, stand for
     theirs, ours = (_moments(at, of, middle, half, degrees) for at, of in ((m, w), (shift, weights)))
-    rounded = theirs[0] * (error + (m.size + 4) * UNIT) + ours[0] * (error + (shift.size + 4) * UNIT)
+    rounded = theirs[0] * (error + (m.size + 4) * LONG_U) + ours[0] * (error + (shift.size + 4) * LONG_U)
     off = ((np.abs(theirs - ours) + rounded) * (1 + 1e-9)).astype(float)[None]
     before, total = w.sum(keepdims=True), weights.sum(keepdims=True)
     return shift, weights, [(e, _weight(off, before, total, e.rho)) for e in ellipses]
@@ -531,31 +539,6 @@ def _fine_box(box: int) -> tuple[float, float, list[Ellipse]]:
     half = math.ldexp(0.5 / FINE_BOXES, octave)
     middle = math.ldexp(1, octave) + (2 * part + 1) * half
     return middle, half, [ellipse(np.array([middle]), np.array([half]), rho) for rho in FINE_ELLIPSES]
-
-
-def stieltjes(x, w, count: int):
-    """(points, weights) of the Gauss rule of `count` points of the weights w at x, or of fewer where these do, by
-    Lanczos' recurrence with full reorthogonalisation."""
-    total = w.sum()
-    basis = np.empty((count, x.size))
-    basis[0] = np.sqrt(w / total)
-    diagonal, below = [], []
-    for n in range(count):
-        v, every = basis[n], basis[: n + 1]
-        diagonal.append(float(v @ (x * v)))
-        if n == count - 1:
-            break
-        rest = x * v
-        for _ in range(2):
-            rest = rest - every.T @ (every @ rest)
-        size = float(np.sqrt(rest @ rest))
-        if not size > 1e-8:
-            break
-        below.append(size)
-        basis[n + 1] = rest / size
-    jacobi = np.diag(diagonal) + np.diag(below[: len(diagonal) - 1], -1)
-    points, vectors = np.linalg.eigh(jacobi)
-    return np.clip(points, x.min(), x.max()), vectors[0] ** 2 * total
 
 
 def _widest(middle, half):
@@ -718,9 +701,9 @@ def ellipse(middle, half, rho: float) -> Ellipse:
     t = np.arccos(-a / middle)[:, None] * np.linspace(0, 1, ARCS + 1)
     x, y = middle[:, None] + a[:, None] * np.cos(t), b[:, None] * np.sin(t)
     size2 = x * x + y * y
-    turn = np.arctan2(y, x)[:, 1:] * UP + 1e-15
-    cos2, most = np.cos(2 * turn) / UP, size2[:, :-1] * UP
-    found = on_arcs(most / cos2, most * cos2, cos2, most * np.sin(2 * turn) * UP, size2[:, 1:] / UP)
+    turn = np.arctan2(y, x)[:, 1:] * ROOM + 1e-15
+    cos2, most = np.cos(2 * turn) / ROOM, size2[:, :-1] * ROOM
+    found = on_arcs(most / cos2, most * cos2, cos2, most * np.sin(2 * turn) * ROOM, size2[:, 1:] / ROOM)
     return Ellipse(rho, *(bound.max().item() for bound in found))
 
 
@@ -728,12 +711,12 @@ def on_arcs(most2, real, cos2, imag, size_lower):
     """m', F and what Ellipse says of pairs, the largest of each row of arcs, from upper bounds of m'^2 and |Im s|, s =
     m^2, lower ones of cos 2 arg m and |s|, and `real`, which bounds m'^2 - Re s [theory: compression.strip,
     compression.pair]."""
-    half = np.minimum(0.5 * imag * UP, 1.5)
-    tan2 = np.tan(half) ** 2 * UP
+    half = np.minimum(0.5 * imag * ROOM, 1.5)
+    tan2 = np.tan(half) ** 2 * ROOM
     with np.errstate(over="ignore"):  # shifts of 50 and more: no bound
-        factor = np.exp(((most2 - real) / 8 - 0.5 * np.log(cos2)).max(axis=-1)) * UP
-        turned = (0.65 * tan2 + 0.15 * tan2 * tan2 + half * half) / (2 * size_lower) * UP
-        pair = np.exp((turned - 0.5 * np.log(cos2) - 0.5 * np.log(np.cos(half))).max(axis=-1)) * UP
+        factor = np.exp(((most2 - real) / 8 - 0.5 * np.log(cos2)).max(axis=-1)) * ROOM
+        turned = (0.65 * tan2 + 0.15 * tan2 * tan2 + half * half) / (2 * size_lower) * ROOM
+        pair = np.exp((turned - 0.5 * np.log(cos2) - 0.5 * np.log(np.cos(half))).max(axis=-1)) * ROOM
     pair = np.where((half < 1.5).all(axis=-1), pair, np.inf)
-    bend = (0.2 * tan2 / size_lower).max(axis=-1) * UP
-    return np.sqrt(most2.max(axis=-1)) * UP, factor, 0.5 * (most2 - real).max(axis=-1) * UP, pair, bend
+    bend = (0.2 * tan2 / size_lower).max(axis=-1) * ROOM
+    return np.sqrt(most2.max(axis=-1)) * ROOM, factor, 0.5 * (most2 - real).max(axis=-1) * ROOM, pair, bend

@@ -10,7 +10,12 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 U = 2.0**-53
+LDBL_ULP = float(np.finfo(np.longdouble).eps)
+LONG_U = max(0.5 * LDBL_ULP, 2.0**-64)
+"""Spacing of long doubles next to 1, and what one operation on them loses."""
 UP, DOWN = 1 + 16 * U, 1 - 16 * U
 
 

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from . import _core, compression, wide
-from .compression import BOXES, UNIT, Boxes, Fit, Ruled, StepMoments, _weight, ruled_of
+from .compression import BOXES, Boxes, Fit, Ruled, StepMoments, _weight, ruled_of
+from .gauss import gauss_rule
+from .outward import LONG_U, U
 from .what.pair import GaussianSteps
 from .wide import FREQUENCY, JUMPS, SMALL, TARGET, disc_ellipses
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-U = 2.0**-53
 WORTH = 0.4
 """Of the number of distinct steps: a rule with more rows is none."""
 MARGIN = 3.0
@@ -50,7 +51,7 @@ TAIL_NATS = 12.0
 """What the tail's rule leaves out of the number of steps."""
 TAIL_HEAVY = 0.7
 """Part of the variance that the tail counts on, where one octave of shifts has so much."""
-RATE_ERROR = 2.0**-55 + 4 * UNIT
+RATE_ERROR = 2.0**-55 + 4 * LONG_U
 """What the moments of a step in a cell are off by for its T_j(rate), and for how they are read."""
 MOST_HELD = 20_000
 """Boxes times cells of a run that has a rule, of 3 kB each."""
@@ -88,7 +89,7 @@ class Span:
         each = self.chebyshev.T @ self.weigh
         off = np.abs(each - np.eye(self.count, dtype=np.longdouble)).sum(axis=1)
         degree = np.arange(self.count)
-        return (off + (2 * self.count * (self.count + 4) + (8 + 5 * self.error) * degree**2) * UNIT).astype(float)
+        return (off + (2 * self.count * (self.count + 4) + (8 + 5 * self.error) * degree**2) * LONG_U).astype(float)
 
 
 def _dyadic(t):
@@ -108,7 +109,7 @@ def _off_upper() -> NDArray[np.float64]:
     over all rates of the points [theory: compression.cells]."""
     sizes = float(np.abs(RATES.weigh).sum())
     degree = np.arange(SHIFTS.count)
-    joins = (2 * (SHIFTS.count + RATES.count + 8) + 1.5 * degree**2) * UNIT * float(np.abs(SHIFTS.weigh).sum())
+    joins = (2 * (SHIFTS.count + RATES.count + 8) + 1.5 * degree**2) * LONG_U * float(np.abs(SHIFTS.weigh).sum())
     off = compression.MOMENT_ERROR * RATES.lebesgue_upper + sizes * (RATE_ERROR + SHIFTS.moved_upper() + joins)
     return off[None] * (1 + 1e-9)
 
@@ -381,7 +382,7 @@ def _grid(shifts: Span, rates: Span, m, q, w):
     degree = np.arange(max(shifts.count, rates.count), dtype=float) ** 2
     total = float(np.abs(w).sum()) * (1 + 1e-9)
     of_shifts, of_rates = (2 + shifts.error) * degree[: shifts.count], 2 * degree[: rates.count]
-    off = UNIT * (m.size + q.size + 12 + of_shifts[:, None] + of_rates)  # a rate is off as moved_upper() has it
+    off = LONG_U * (m.size + q.size + 12 + of_shifts[:, None] + of_rates)  # a rate is off as moved_upper() has it
     return sums, total * off, total
 
 
@@ -393,10 +394,10 @@ def _weights(shifts: Span, rates: Span, sums, off, total: float):
     ours = weights.T.astype(np.longdouble) @ shifts.chebyshev
     degree = np.arange(shifts.count, dtype=float)
     rounded = (
-        np.abs(weights).sum(axis=0)[:, None] * (4 * (shifts.count + 8) + (8 + 4 * shifts.error) * degree**2) * UNIT
+        np.abs(weights).sum(axis=0)[:, None] * (4 * (shifts.count + 8) + (8 + 4 * shifts.error) * degree**2) * LONG_U
     )
     rounded = (
-        rounded + np.abs(rates.weigh) @ off.T + 4 * (rates.count + 4) * UNIT * np.abs(rates.weigh) @ np.abs(sums.T)
+        rounded + np.abs(rates.weigh) @ off.T + 4 * (rates.count + 4) * LONG_U * np.abs(rates.weigh) @ np.abs(sums.T)
     )
     missed = (np.abs(per_rate - ours) + rounded) * (1 + 1e-9)
     both = total * rates.lebesgue_upper + float(np.abs(weights).sum())
@@ -541,7 +542,7 @@ def _tail(here: Held, a: float, variance: float, squares: float, fits: list):
     x, w = compression.gauss(moments[group, box])
     m = middle[box, None] + half[box, None] * x
     x = (m - middle[box, None]) / half[box, None]  # exactly, the half widths being powers of two
-    t, error = compression.chebyshev(x), compression.MOMENT_ERROR + 4 * UNIT
+    t, error = compression.chebyshev(x), compression.MOMENT_ERROR + 4 * LONG_U
     off = compression._differences_upper(moments[group, box], t, w, error)
     parts, left, rows, most = [], squares, [], 1.0
     for i in range(first.size):
@@ -587,7 +588,7 @@ def _outline(spans: list[GaussianSteps], heavy: float):
         rate, place = math.sqrt(float(mass @ (q * q)) / float(mass.sum())), np.floor(8 * np.log2(m)).astype(int)
         place -= place.min()
         sums, masses = np.bincount(place, mass * s), np.bincount(place, mass)
-        x, mass = compression.stieltjes(sums[masses > 0] / masses[masses > 0] / s[-1], masses[masses > 0], wide.OUTLINE)
+        x, mass = gauss_rule(sums[masses > 0] / masses[masses > 0] / s[-1], masses[masses > 0], wide.OUTLINE)
         shift = np.sqrt(x * s[-1])
         count = mass / shift**2
         drawn += [(a, rate, n * heavy) for a, n in zip(shift.tolist(), count.tolist(), strict=True)]

@@ -13,18 +13,19 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from . import compression
-from .compression import ARCS, UNIT, UP, Boxes, Ellipse, Fit, Ruled, StepMoments, plain_row, ruled_of
+from .compression import ARCS, ROOM, Boxes, Ellipse, Fit, Ruled, StepMoments, plain_row, ruled_of
+from .gauss import gauss_rule
+from .outward import LONG_U
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-U = 2.0**-53
 TARGET = 26.0
 """A rule has as many points as should leave e^-TARGET of a line's logarithms; at 24 some answers are ten times wider,
 at 32 a quarter more rows bring nothing."""
@@ -131,7 +132,7 @@ def _outlined(rows, count: int):
     if len(rows) <= count:
         return rows
     m, q, k = np.array(rows).T
-    s, mass = compression.stieltjes(m * m / m.max() ** 2, k * m * m, count)
+    s, mass = gauss_rule(m * m / m.max() ** 2, k * m * m, count)
     s = s * m.max() ** 2
     return _rows(float(q[0]), np.sqrt(s), mass / s)
 
@@ -192,25 +193,32 @@ def _halves(of: Boxes, here: slice, a: float, sides: int) -> list[slice]:
     if here.stop - here.start < 4:
         return [here]
     parts = slice(here.start, half), slice(half, here.stop)
-    whole, *each = (_plan_of_disc(of, part, a, sides=sides)[0] for part in (here, *parts))
+    whole, *each = (_plan_of_disc(of, part, a, sides=sides).points for part in (here, *parts))
     if whole < math.inf and whole <= sum(each):
         return [here]
     return [each for part in parts for each in _halves(of, part, a, sides)]
 
 
-def _plan_of_disc(of: Boxes, here: slice, a: float, target: float = TARGET, sides: int = 1):
-    """(number of points, ellipses, which of them is the best) of a rule for some boxes; infinitely many where no
-    ellipse will do."""
+class _DiscPlan(NamedTuple):
+    """Points that a rule for some boxes needs, infinitely many where no ellipse will do; the ellipses, and the place
+    of the best."""
+
+    points: float
+    ellipses: list[Ellipse]
+    best: int
+
+
+def _plan_of_disc(of: Boxes, here: slice, a: float, target: float = TARGET, sides: int = 1) -> _DiscPlan:
     low, high = float(of.middle[here][0] - of.half[here][0]), float(of.middle[here][-1] + of.half[here][-1])
     nats = math.log(float(of.steps[here].sum())) + target
     found = disc_ellipses(low, high)
     points = [math.inf]
     exponents = sides**2 * _exponent(of.q, np.array([e.most for e in found]), a)
     for e, exponent in zip(found, exponents.tolist(), strict=True):
-        size, rho = (e.factor if sides == 1 else e.of_pairs(of.q)[-1]) * exponent, e.rho
+        size, rho = (e.factor if sides == 1 else e.of_pairs(of.q).factor) * exponent, e.rho
         points.append((nats + math.log(4 * size / (1 - 1 / rho))) / (2 * math.log(rho)) if size < 0.5 else math.inf)
     best = int(np.argmin(points))
-    return max(1.0, points[best]), found, best - 1
+    return _DiscPlan(max(1.0, points[best]), found, best - 1)
 
 
 def _on_a_disc(of: Boxes, here: slice, a: float, group: float, target: float = TARGET, sides: int = 1):
@@ -235,10 +243,10 @@ def _on_a_disc(of: Boxes, here: slice, a: float, group: float, target: float = T
         s = m.astype(np.longdouble) ** 2
         return (s - centre) / ((s + centre) * tangent)
 
-    x, weights = compression.stieltjes(place(shift).astype(float), weight, count)
+    x, weights = gauss_rule(place(shift).astype(float), weight, count)
     shifts = np.sqrt(centre * (1 + tangent * x) / (1 - tangent * x))
     shifts = np.clip(shifts, shift.min(), shift.max())
-    off = misfit_upper(place, (8 + 1 / tangent) * UNIT, (shift, weight), (shifts, weights), 2 * count + 8)
+    off = misfit_upper(place, (8 + 1 / tangent) * LONG_U, (shift, weight), (shifts, weights), 2 * count + 8)
     before, total = weight.sum(keepdims=True), weights.sum(keepdims=True)
     narrower = [i for i in (best + 2, best + 4, best + 6) if i < len(found)]
     for e in (found[i] for i in (best, *narrower)):
@@ -269,12 +277,12 @@ def _by_orders(of: Boxes, here: slice, variance: float, group: float):
     def place(m):
         return 2 * m.astype(np.longdouble) ** 2 / np.longdouble(square) - 1
 
-    x, masses = compression.stieltjes(place(shift).astype(float), mass, count)
+    x, masses = gauss_rule(place(shift).astype(float), mass, count)
     shifts = np.clip(np.sqrt(0.5 * square * (1 + x)), shift.min(), shift.max())
     weights = masses / shifts**2
     long, longs = shift.astype(np.longdouble), shifts.astype(np.longdouble)
     mine, its = weight.astype(np.longdouble) * long**2, weights.astype(np.longdouble) * longs**2
-    off = misfit_upper(place, 9 * UNIT, (shift, mine), (shifts, its), 2 * count + 8)
+    off = misfit_upper(place, 9 * LONG_U, (shift, mine), (shifts, its), 2 * count + 8)
     before, total = (w.astype(float).sum(keepdims=True) * (1 + 1e-9) for w in (mine, its))
     both = float(before[0] + total[0]) / square * (1 + 1e-9)
     for stretch in STRETCHES[best]:
@@ -324,11 +332,15 @@ def disc_ellipses(low: float, high: float, reaches: tuple[float, ...] = REACHES)
     x, y = reach * x, 0.5 * tangent * (rho - 1 / rho) * y
     inside, ahead, behind = 1 - (x * x + y * y), (1 + x) ** 2 + y * y, (1 - x) ** 2 + y * y
     inside = np.minimum(inside[:, :-1], inside[:, 1:]) - 1e-12
-    high2, back = ahead[:, :-1] * UP, behind[:, 1:] * UP
-    imag = 2 * centre * np.maximum(y[:, :-1], y[:, 1:]) / behind[:, :-1] * UP
-    size_lower = centre * np.sqrt(ahead[:, 1:] / back) / UP
+    high2, back = ahead[:, :-1] * ROOM, behind[:, 1:] * ROOM
+    imag = 2 * centre * np.maximum(y[:, :-1], y[:, 1:]) / behind[:, :-1] * ROOM
+    size_lower = centre * np.sqrt(ahead[:, 1:] / back) / ROOM
     found = compression.on_arcs(
-        centre * high2 / inside * UP, centre * inside / back / UP, inside / np.sqrt(high2 * back) / UP, imag, size_lower
+        centre * high2 / inside * ROOM,
+        centre * inside / back / ROOM,
+        inside / np.sqrt(high2 * back) / ROOM,
+        imag,
+        size_lower,
     )
     return [Ellipse(*row) for row in zip(rho[:, 0].tolist(), *(bound.tolist() for bound in found), strict=True)]
 
@@ -343,12 +355,12 @@ def misfit_upper(place, error: float, steps, rule, degrees: int):
     """Bounds of what the Chebyshev moments of two sides (m, weights) differ by, place(m) being off by `error`
     [theory: compression.moments]."""
     degree = np.arange(degrees)
-    each = (1.5 * UNIT + error) * degree**2 + 4 * UNIT
+    each = (1.5 * LONG_U + error) * degree**2 + 4 * LONG_U
     sums, rounded = [], np.zeros(degrees, np.longdouble)
     for m, w in (steps, rule):
         w = w.astype(np.longdouble)
         sums.append(w @ compression.chebyshev(place(m), degrees))
-        rounded += sums[-1][0] * (each + (m.size + 4) * UNIT)
+        rounded += sums[-1][0] * (each + (m.size + 4) * LONG_U)
     return ((np.abs(sums[0] - sums[1]) + rounded) * (1 + 1e-9)).astype(float)[None]
 
 

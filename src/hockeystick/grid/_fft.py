@@ -9,7 +9,7 @@ butterflies with twiddles correct to about u = 2^-53. Such a product of stages s
 allows 16 u log2(n) for the mixed radices and the real-to-complex packing. This constant is cited, not proved
 [theory: grid.fft], for a library that picks its own factorisation; measured errors are below u log2(n)
 (benchmarks/bench_prv.py). Long doubles are transformed by scipy.fft, whose twiddles are long doubles too: u is
-`EXTENDED` then.
+`LONG_U` then.
 """
 
 from __future__ import annotations
@@ -26,9 +26,6 @@ from .cells import ULP
 
 PLAN_LENGTH = 1 << 17
 """Longest transform, all rows together, whose plan (and the two arrays it holds, 2 MB) is kept."""
-
-EXTENDED = max(0.5 * float(np.finfo(np.longdouble).eps), 2.0**-64)
-"""Unit roundoff of long doubles: that of doubles where they are no more."""
 
 LENGTHS = sorted(odd << a for odd in (1, 3, 5, 9, 15, 25, 27, 45) for a in range(1, 48))
 _plans: deque = deque(maxlen=32)  # lent to one call at a time, the least used drops out: popleft and append are atomic

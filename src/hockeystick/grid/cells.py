@@ -31,7 +31,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-ULP = 2.0**-53
+from ..outward import U as ULP
+
 MAX_CELLS = 1 << 24
 """Most cells of one transform, and of all steps together: 128 MB an array."""
 

@@ -49,6 +49,7 @@ import numpy as np
 
 from .. import _core
 from ..bound import AccuracyError
+from ..outward import LDBL_ULP, LONG_U
 from ..threads import blocks, in_order
 from . import _fft
 from .cells import MAX_CELLS, ULP, Cgf, Grid
@@ -81,7 +82,6 @@ NORMED = 0.01
 LEAST = 1e-300
 """Added to an error whose logarithm is kept: where all mass is at place 0 there is none."""
 
-LDBL_ULP = float(np.finfo(np.longdouble).eps)
 TILTS = (1.0, 0.97, 0.94, 0.9, 0.85, 0.78, 0.7, 0.6, 0.5, 0.3, 0.15)
 """Fractions of the saddle point tried as tilt: a smaller tilt may need a shorter circle [theory: grid.tilt]."""
 
@@ -192,7 +192,7 @@ def _accumulated(n: int) -> float:
 
 def rounding_lower(plan: Plan) -> float:
     """What `Tail.at` will claim for rounding, relative to D^, at least [theory: grid.fft-least]."""
-    return _fft.error_upper(plan.n, _fft.EXTENDED if plan.n <= EXTENDED_POINTS else ULP) + _accumulated(plan.n)
+    return _fft.error_upper(plan.n, LONG_U if plan.n <= EXTENDED_POINTS else ULP) + _accumulated(plan.n)
 
 
 def _log_sinhc(a: np.ndarray) -> np.ndarray:
@@ -237,7 +237,7 @@ def tilted_power(
     """(r^, bound on ||r^ - r||_2) by powers of the spectrum, in doubles or in long doubles.
 
     The bound of long doubles is without the rounding of r^ to doubles, which is relative."""
-    k, unit = grid.steps.k, _fft.EXTENDED if extended else ULP
+    k, unit = grid.steps.k, LONG_U if extended else ULP
     r, norms = (_extended if extended else _doubles)(grid, t, logs, n, n_threads)
     eta = _fft.error_upper(n, unit)
     norm2, _ = _core.convolve_norms(r, 1.0)
@@ -310,7 +310,7 @@ def _extended(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) ->
 def _extends(grid: Grid, n: int) -> bool:
     """Whether long doubles hold more than doubles do, and transforms of them are quick enough."""
     k = grid.steps.k
-    return _fft.EXTENDED < ULP and n * k.size <= EXTENDED_POINTS and bool((k == np.floor(k)).all())
+    return LONG_U < ULP and n * k.size <= EXTENDED_POINTS and bool((k == np.floor(k)).all())
 
 
 def _raised(z: np.ndarray, k: int) -> np.ndarray:

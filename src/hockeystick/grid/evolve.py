@@ -29,9 +29,10 @@ import numpy as np
 
 from .. import _core
 from ..bound import AccuracyError
+from ..outward import LDBL_ULP
 from . import _fft
 from .cells import MAX_CELLS, ULP, Grid, Steps
-from .convolve import LDBL_ULP, tilted_power
+from .convolve import tilted_power
 
 TARGET = 1 << 16
 """Circle length at which the mesh stops doubling."""

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..bound import AccuracyError, DomainError
+from ..outward import LDBL_ULP as V
 from ..query import delta, epsilon
 from ..what.given import FromCurve
-from ..what.law import LDBL_ULP as V
 from ..what.pair import PAIRS, curve_pair, gaussian_steps, mirrored
 from ..what.selection import Number, Select, number
 from ..what.topk import enclosed

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..outward import UP, U
+from ..gauss import gauss_rule
+from ..outward import LDBL_ULP, UP, U
 
 if TYPE_CHECKING:
     from .given import GaussianMixture
@@ -23,8 +24,6 @@ MANY, TOP = 256, 10.0
 
 CELLS, POINTS = 32, 8
 """Cells to a deviation of the noise, and the points of each, which have its first 2 POINTS moments."""
-
-LONG = float(np.finfo(np.longdouble).eps)
 
 
 class Condensed(NamedTuple):
@@ -91,21 +90,8 @@ def _gauss(shifts: np.ndarray, weights: np.ndarray) -> tuple[list[float], list[f
     middle = (math.floor(shifts[0] * CELLS) + 0.5) / CELLS
     t, total = (shifts - middle) * (2 * CELLS), math.fsum(weights.tolist())
     p = weights / total
-    a: list[float] = []
-    b: list[float] = []
-    before, now = np.zeros_like(t), np.ones_like(t)
-    for j in range(POINTS):  # Stieltjes: polynomials orthonormal on the shifts
-        a.append(float(p @ (t * now * now)))
-        after = (t - a[-1]) * now - (b[-1] * before if j else 0.0)
-        size = math.sqrt(float(p @ (after * after)))
-        if size < 1e-9:  # no more points than this
-            break
-        b.append(size)
-        before, now = now, after / size
-    matrix = np.diag(a) + np.diag(b[: len(a) - 1], 1) + np.diag(b[: len(a) - 1], -1)
-    root, vectors = np.linalg.eigh(matrix)
-    points, new = middle + root / (2 * CELLS), vectors[0] ** 2
-    new = new / new.sum()
+    points, new = gauss_rule(t, p, POINTS)
+    points, new = middle + points / (2 * CELLS), new / new.sum()
     lost = _apart_upper((shifts, p), (points, new), middle)
     if not lost < 1e-12 or not (points > 0).all():
         return shifts.tolist(), weights.tolist(), 4 * U
@@ -125,5 +111,5 @@ def _apart_upper(one, other, middle: float) -> float:
             before, now = now, 2 * t * now - before
             rows.append((p * now).sum())
         moments.append(np.array(rows))
-        lost += 2 * LONG * ((2 * POINTS) ** 2 + 64 + t.size / 64)
+        lost += 2 * LDBL_ULP * ((2 * POINTS) ** 2 + 64 + t.size / 64)
     return (float(np.abs(moments[0] - moments[1]).max()) + lost) * UP + 8 * U

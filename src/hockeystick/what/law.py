@@ -12,7 +12,7 @@ import numpy as np
 from .. import _core
 from .._core import LAPLACE, NORMAL
 from ..bound import DomainError
-from ..outward import U
+from ..outward import LDBL_ULP, U
 from .loss import (
     COARSE_NODES,
     TINY,
@@ -24,8 +24,6 @@ from .loss import (
     nodes_of_tails,
     two_points,
 )
-
-LDBL_ULP = float(np.finfo(np.longdouble).eps)
 
 WELL_KNOWN = 1e-9
 """Largest relative error of masses with which the contour of a lattice is worth a try."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from ..bound import DomainError
-from ..outward import U
+from ..outward import LDBL_ULP, U
 from . import sampling, shuffling
 from .allocation import AllocationOfSeveral, RandomAllocation, allocation_loss
 from .batches import SizeRange, TruncatedPoisson
@@ -23,7 +23,6 @@ from .discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomize
 from .given import FromCurve, FromLossCdf, FromPmf, GaussianMixture, PublicMixture
 from .groups import Group
 from .law import (
-    LDBL_ULP,
     atomic_loss,
     cdf_loss,
     gaussian_loss,

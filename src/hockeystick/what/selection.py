@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..bound import DomainError
-from .law import LDBL_ULP as V
+from ..outward import LDBL_ULP as V
 from .mechanism import Mechanism, Run, as_run, count, real
 from .topk import enclosed
 
