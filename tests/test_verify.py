@@ -22,12 +22,27 @@ ANSWERS = [
     (hs.discrete_laplace(3.0) * 20, "delta", 1.0, {}),
     (hs.k_ary_randomized_response(1.0, 10) * 12, "delta", 2.0, {"adjacency": "zero_out"}),
     (P(G(1.5), 0.05) * 2, "delta", 0.05, {}),
-    (P(G(2.707), 3.529e-5) * 25617, "epsilon", 2.78e-28, {}),
+    pytest.param(P(G(2.707), 3.529e-5) * 25617, "epsilon", 2.78e-28, {}, marks=pytest.mark.slow),
     pytest.param(P(G(4.591), 7.205e-5) * 80, "epsilon", 1.32e-14, {}, marks=pytest.mark.slow),
     (P(G(0.02), 0.3) * 2, "delta", 5.0, {}),
     (hs.from_pmf([0.6, 0.3, 0.1], [0.5, 0.2, 0.3]) * 10, "delta", 1.0, {}),
     (hs.random_allocation(G(1.0), 100) * 10, "delta", 1.0, {}),
     (hs.balls_and_bins(G(1.5), 5, epochs=3) + G(4.0) * 2, "delta", 1.5, {"direction": "remove"}),
+    (
+        hs.group(hs.cyclic_poisson(G(4.0), 0.1, iterations=40, bands=4, dataset_size=12), [1.0, 0.5]) + G(3.0),
+        "delta",
+        1.0,
+        {"adjacency": "zero_out"},
+    ),
+    pytest.param(
+        hs.cyclic_poisson(
+            G(4.0), 0.5, iterations=21, bands=2, dataset_size=9, max_batch=3, column_norms=[1.0, 1.5, 1.1] * 7
+        ),
+        "epsilon",
+        1e-3,
+        {"adjacency": "replace_one", "direction": "add"},
+        marks=pytest.mark.slow,
+    ),
     (hs.compose((P(G(1.0), 0.02), 500), (hs.laplace(4.0), 5), (hs.approx_dp(0.1, 1e-7), 3)), "delta", 2.0, {}),
     (G(2.0) + hs.failure(1e-6) * 3, "epsilon", 1e-5, {}),
     (hs.matrix_mechanism(np.eye(40) + 0.5 * np.eye(40, k=-1), 2.0, 0.3, failure=1e-6), "delta", 1.0, {}),
@@ -243,6 +258,13 @@ SEVERAL = [
         {"adjacency": "zero_out"},
         marks=pytest.mark.slow,
     ),
+    pytest.param(
+        hs.random_allocation(G(2.0), 50, participations=3) * 2 + hs.failure(1e-9),
+        "epsilon",
+        1e-5,
+        {"adjacency": "replace_one"},
+        marks=pytest.mark.slow,
+    ),
 ]
 
 
@@ -262,6 +284,32 @@ def test_several_participations_are_judged_between_two_curves(run, query, at, se
     ):
         found = hs.verify(run, ends, **asked, **settings)
         assert found.verdict == verdict and (found.evidence or verdict == "not decided"), (ends, found)
+
+
+def test_replaced_records_of_random_allocation():
+    """The chain over a zeroed record confirms the upper end."""
+    step = hs.random_allocation(G(2.0), 2)
+    bound = hs.delta(step, 1.0, adjacency="replace_one")
+    assert hs.verify(step, bound, adjacency="replace_one").confirmed
+    assert hs.verify(step, (bound.upper + 1e-3, 1.0), eps=1.0, adjacency="replace_one").refuted
+
+
+def test_every_size_of_a_group_is_judged():
+    """The worst size lies within the range; with too many of them, or without a meaning, nothing is decided."""
+    step = hs.cyclic_poisson(G(2.0), 0.3, iterations=40, bands=2, dataset_size=4, max_batch=2, per_record=True)
+    bound = hs.delta(step, 0.5)
+    assert hs.verify(step, bound).confirmed
+    assert hs.verify(step, (0.0, bound.lower * (1 - 1e-6)), eps=0.5).refuted
+    large = hs.cyclic_poisson(G(1.0), 0.3, iterations=4, bands=2, dataset_size=600, max_batch=2, per_record=True)
+    assert "any size up to 600" in hs.verify(large, (0.0, 0.5), eps=0.5).why
+    moving = hs.cyclic_poisson(G(1.0), 0.3, iterations=4, bands=2, dataset_size=6)
+    assert "not defined" in hs.verify(moving, (0.0, 0.5), eps=0.5).why
+
+
+def test_next_to_no_loss_of_random_allocation_is_not_decided():
+    """The mesh of a plan in doubles falls to 0, and the number of nodes is no integer."""
+    found = hs.verify(hs.random_allocation(G(1e9), 100), (0.0, 1e-30), eps=0.5, direction="add", seconds=1.0)
+    assert found.verdict == "not decided" and "nodes" in found.why
 
 
 @pytest.mark.parametrize("size", [2, [1.0, 0.5, 0.5]])

@@ -2,7 +2,8 @@
 code.
 
 pairs.py      what ran -> dominating pairs, with proofs or theorems
-gauss.py, laplace.py, atoms.py, allocation.py, several.py   laws of one step and their transforms
+gauss.py, laplace.py, atoms.py, allocation.py   laws of one step and their transforms
+several.py, cyclic.py   runs that are known between others, or as the largest of others
 contour.py    compositions by a trapezoid rule on a line in the plane
 finite.py     compositions with few outcomes
 twofold.py    two steps, by one integral
@@ -74,13 +75,13 @@ def verify(
     -----
     The only thing shared with the rest of the package are the parameters of the steps; the modules of
     `hockeystick.judge` say how each pair is derived, and prove every error. Covered: Gaussian, Laplace, their
-    Poisson samples, truncated Poisson and fixed-size batches, random allocation (several participations: between
-    the curves of blocks and of observers, derived anew), groups, Gaussian and public mixtures, randomised
-    responses, discrete noise, `approx_dp`, `from_pmf`, `from_curve`, `failure`, and their compositions. Not
-    covered: `from_loss_cdf`, `cyclic_poisson`, ranges of dataset sizes, discrete Gaussian noise beyond sigma 500,
-    and long compositions of discrete laws off a lattice without continuous noise. Often not decided: three steps or
-    more with so small a rate that next to no record is ever drawn, and random allocation of next to no loss,
-    sqrt(steps/epochs) sigma/sensitivity beyond about 50.
+    Poisson samples, truncated Poisson and fixed-size batches, cyclic sampling, random allocation (several
+    participations and replace_one: between curves above and below, derived anew), groups, Gaussian and public
+    mixtures, randomised responses, discrete noise, `approx_dp`, `from_pmf`, `from_curve`, `failure`, and their
+    compositions. Not covered: `from_loss_cdf`, ranges of dataset sizes (of a group's: up to 64), discrete Gaussian
+    noise beyond sigma 500, and long compositions of discrete laws off a lattice without continuous noise. Often not
+    decided: three steps or more with so small a rate that next to no record is ever drawn, and random allocation of
+    next to no loss, sqrt(steps/epochs) sigma/sensitivity beyond about 50.
 
     Examples
     --------

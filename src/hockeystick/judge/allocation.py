@@ -113,6 +113,8 @@ class Allocation:
             seen = np.flatnonzero(terms > terms.max() - deep)
             inner = max(deep, 1.1 * -float(log_psi[seen[-1]])) + math.log(self.t) + 20  # psi to some digits at the end
             mesh, d = self._mesh(about(c), far, deep, inner)
+            if not mesh * MAX_NODES > u[seen[-1]] - u[seen[0]]:  # with next to no loss no double holds a mesh
+                raise UndecidedError("the transform of random allocation needs too many nodes")
             first, last = math.floor(u[seen[0]] / mesh) - 2, math.ceil(u[seen[-1]] / mesh) + 2
             if last - first > MAX_NODES or (last - first) * count * (1 + bits / 500) > MAX_WORK:
                 raise UndecidedError("the transform of random allocation needs too many nodes")

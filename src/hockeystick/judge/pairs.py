@@ -56,13 +56,13 @@ from ..what.groups import Group
 from ..what.mechanism import Gaussian, Mechanism, PoissonSubsampled
 from ..what.mechanism import Laplace as LaplaceStep
 from ..what.ranged import BoundedRange
+from . import several
 from .allocation import Allocation
 from .atoms import Atoms, Mixture, joined
 from .balls import UndecidedError, rational
 from .gauss import Gauss
 from .laplace import Laplace, ReplacedLaplace
 from .ranged import Range
-from .several import Seen, seen_law
 
 MAX_OUTCOMES = 6000
 MAX_SUM = 2000
@@ -356,5 +356,6 @@ _LAWS: dict[type[Mechanism], Callable[..., Any]] = {
     PublicMixture: _public_mixture,
     FromPmf: _from_pmf,
     FromCurve: _from_curve,
-    Seen: seen_law,
+    several.Moved: several.law,
+    several.Largest: several.law,
 }

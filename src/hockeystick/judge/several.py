@@ -1,4 +1,4 @@
-"""Random allocation with k participations in t steps: a pair below and one above, from which the curve is enclosed.
+"""Random allocation that is known between two curves only: k participations in t steps, and any under replace_one.
 
 Above. A k-set drawn uniformly is one step of each of k blocks, the steps cut into blocks at random: given the cut the
 participations are independent, and the divergence is convex in the law. By symmetry all cuts have one divergence, that
@@ -10,16 +10,24 @@ Below: what a function of the outputs shows.
   several epochs cuts are placed, in doubles, so that losses are about multiples of one mesh; a cell (n, d) becomes one
   of exactly the loss x a little below its multiple, (d e^x, d) with d e^x <= n. As (n - a d)^+ rises in n, the curve of
   all cells does not rise, nor does that of a product with any other law. Direction "add" is the same with n and d
-  exchanged."""
+  exchanged.
+
+replace_one: P1 with a record, P2 with another in its place, Q with a zeroed one, in the same steps.
+  Above, for every split eps = x + y and every event, P1 <= e^x Q + delta_remove(x) and Q <= e^y P2 + delta_add(y), by
+  the curves of the run with zeroed records: delta(x + y) <= delta_remove(x) + e^x delta_add(y). Also: an observer who
+  is told the steps of the record sees k Gaussian steps moved by 2 each.
+  Below, opposite contributions: the sum is N(k, t) against N(-k, t)."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from flint import arb
+from flint import arb, fmpq
 from scipy.special import log_ndtr
 
 from ..what.allocation import AllocationOfSeveral, RandomAllocation
@@ -37,55 +45,88 @@ FINE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Seen(Mechanism):
-    """What an observer of the sum, or of the maximum, of an epoch's outputs sees; mesh: of the maximum's losses."""
+class Moved(Mechanism):
+    """A Gaussian mechanism that is moved by the root of `square` of its sensitivities."""
+
+    base: Gaussian
+    square: fmpq
+
+
+@dataclass(frozen=True, slots=True)
+class Largest(Mechanism):
+    """What an observer of the maximum of an epoch's outputs sees, `count` times."""
 
     base: Gaussian
     steps: int
     participations: int
-    maximum: bool
     count: int
 
 
-def encloses(run: Run) -> bool:
-    """Whether the curve of the run is known here between two pairs only."""
-    return any(isinstance(step, AllocationOfSeveral) for step, _ in run.parts)
+def encloses(run: Run, adjacency: str) -> bool:
+    """Whether the curve of the run is known here between others only."""
+    kinds = (AllocationOfSeveral, RandomAllocation) if adjacency == "replace_one" else (AllocationOfSeveral,)
+    return any(isinstance(step, kinds) for step, _ in run.parts)
 
 
-def above(run: Run) -> Run:
-    """The run with blocks in place of epochs."""
+def _changed(run: Run, change: Callable[[Any, int], list[tuple[Mechanism, int]]]) -> Run:
+    """The run with others in place of its epochs of random allocation."""
     parts: list[tuple[Mechanism, int]] = []
     for step, n in run.parts:
-        if isinstance(step, AllocationOfSeveral):
-            size, longer = divmod(step.steps, step.participations)
-            for length, blocks in ((size, step.participations - longer), (size + 1, longer)):
-                one = step.base if length == 1 else RandomAllocation(step.base, length)
-                parts += [(one, n * blocks)] if blocks else []
-        else:
-            parts.append((step, n))
+        parts += change(step, n) if isinstance(step, AllocationOfSeveral | RandomAllocation) else [(step, n)]
     return Run(tuple(parts))
 
 
-def below(run: Run) -> tuple[Run, Run]:
-    """The run as observers of sums and of maxima see its epochs."""
-    runs = []
-    for maximum in (False, True):
-        parts = [
-            (Seen(s.base, s.steps, s.participations, maximum, n) if isinstance(s, AllocationOfSeveral) else s, n)
-            for s, n in run.parts
-        ]
-        runs.append(Run(tuple(parts)))
-    return runs[0], runs[1]
+def blocks(run: Run) -> Run:
+    """The run with blocks in place of epochs."""
+
+    def change(step, n):
+        if isinstance(step, RandomAllocation):
+            return [(step, n)]
+        size, longer = divmod(step.steps, step.participations)
+        both = (size, step.participations - longer), (size + 1, longer)
+        return [(step.base if t == 1 else RandomAllocation(step.base, t), n * k) for t, k in both if k]
+
+    return _changed(run, change)
 
 
-def seen_law(step: Seen, adjacency: str) -> Gauss | Atoms:
+def told(run: Run) -> Run:
+    """The run of an observer who is told the steps of the record."""
+    return _changed(run, lambda step, n: [(Moved(step.base, fmpq(_parts(step) * _epochs(step))), n)])
+
+
+def below(run: Run, adjacency: str) -> list[Run]:
+    """The run as observers of sums and of maxima see its epochs; one epoch of one participation is known by itself but
+    under replace_one, where maxima are of no use."""
+    replaced = adjacency == "replace_one"
+
+    def total(step, n):
+        if isinstance(step, RandomAllocation) and not replaced:
+            return [(step, n)]
+        return [(Moved(step.base, fmpq(_parts(step) ** 2 * _epochs(step), step.steps)), n)]
+
+    def largest(step, n):
+        if isinstance(step, RandomAllocation):
+            return [(step, n)]
+        return [(Largest(step.base, step.steps, step.participations, n), n)]
+
+    return [_changed(run, seen) for seen in ((total,) if replaced else (total, largest))]
+
+
+def _parts(step: AllocationOfSeveral | RandomAllocation) -> int:
+    return step.participations if isinstance(step, AllocationOfSeveral) else 1
+
+
+def _epochs(step: AllocationOfSeveral | RandomAllocation) -> int:
+    return step.epochs if isinstance(step, RandomAllocation) else 1
+
+
+def law(step: Moved | Largest, adjacency: str) -> Gauss | Atoms:
     """The law of an observer, at the working precision."""
-    if adjacency == "replace_one":
-        raise UndecidedError("several participations are not covered under adjacency 'replace_one'")
     m = arb(rational(step.base.sensitivity) / rational(step.base.sigma))
-    if step.maximum:
+    if isinstance(step, Largest):
         return Maximum(m, step.participations, step.steps, step.count)
-    return Gauss([(arb(1), [(arb(1), m * step.participations / arb(step.steps).sqrt())], [(arb(1), arb(0))])])
+    m *= arb(step.square).sqrt() * (2 if adjacency == "replace_one" else 1)
+    return Gauss([(arb(1), [(arb(1), m)], [(arb(1), arb(0))])])
 
 
 class Maximum(Atoms):

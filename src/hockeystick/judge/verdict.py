@@ -15,7 +15,7 @@ from ..bound import Bound, DomainError
 from ..what.allocation import RandomAllocation
 from ..what.matrix import Failure
 from ..what.mechanism import Run, as_run, real
-from . import finite, pairs, several, twofold
+from . import cyclic, finite, pairs, several, twofold
 from .allocation import Allocation
 from .atoms import Atoms
 from .balls import UndecidedError, about, between, floor_log, normal_above, precision, rational
@@ -25,6 +25,7 @@ from .laplace import Laplace, composed
 from .result import Evidence, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 ADJACENCIES = ("add_remove", "replace_one", "zero_out")
@@ -32,6 +33,8 @@ DIRECTIONS = ("both", "remove", "add")
 PRECISIONS = (1, 2, 4, 8)
 """Multiples of the least precision, 128 bits and more for many steps, that are tried."""
 ROUNDS = 9
+PLACES = 4
+"""Steps by which the best part of eps for the first of two neighbours is looked for."""
 
 
 class _Deadline:
@@ -210,7 +213,7 @@ class _Curve:
 class _Failing:
     """A curve to which the probability of failures is added at every eps, up to 1 in all."""
 
-    def __init__(self, curve: _Curve, lost):
+    def __init__(self, curve: _Curve | _Chain, lost):
         self.curve, self.lost, self.base = curve, lost, curve.base
 
     def at(self, eps, log_goal: float, rough: bool = False) -> arb:
@@ -233,11 +236,96 @@ class _Failing:
             return (value + self.lost).min(arb(1))
 
 
-def _curve(run: Run, adjacency: str, add: bool, deadline: _Deadline) -> _Curve | _Failing:
+class _Chain:
+    """At least the curve of a run in which a record is replaced, by those of the run in which it is zeroed: several.py.
+    Its values are balls around bounds from above."""
+
+    def __init__(self, first: _Curve, second: _Curve):
+        self.first, self.second, self.base = first, second, first.base
+        self.places: dict[Any, Any] = {}
+
+    def at(self, eps, log_goal: float, rough: bool = False) -> arb:
+        """By a half and by about the best part of eps for the first neighbour."""
+        if eps == math.inf:
+            return self.floor()
+        if eps not in self.places:
+            self.places[eps] = self._place(eps)
+        return self._split(eps, eps / 2, log_goal, rough).min(self._split(eps, self.places[eps], log_goal, rough))
+
+    def delta_upper(self, eps) -> arb:
+        with precision(self.base):
+            price = arb(eps / 2).exp()
+            return (self.first.delta_upper(eps / 2) + price * self.second.delta_upper(eps / 2)).upper().min(arb(1))
+
+    def roughly(self, eps) -> arb:
+        return between(0, self.at(eps, -45.0, True).upper())
+
+    def floor(self) -> arb:
+        return between(0, 1)
+
+    def top(self) -> None:
+        """Not known."""
+
+    def _split(self, eps, x, log_goal: float, rough: bool) -> arb:
+        with precision(self.base):
+            return sum(self._parts(eps, x, log_goal, rough), arb(0))
+
+    def _parts(self, eps, x, log_goal: float, rough: bool) -> tuple[arb, arb]:
+        first = self.first.at(x, log_goal - 1, rough)
+        second = self.second.at(eps - x, log_goal - 1 - float(x), rough)
+        with precision(self.base):
+            return first, arb(x).exp() * second
+
+    def _place(self, eps):
+        """Where the bound is about least: of a e^{-ux} + b e^{wx} through the last two places. For planning only."""
+
+        def logs(x: float) -> np.ndarray:
+            return np.array([floor_log(part) for part in self._parts(eps, rational(x), -45.0, True)])
+
+        x, other = 0.5 * float(eps), 0.5 * float(eps) + 0.05 * max(1.0, abs(float(eps)))
+        here, there = logs(x), logs(other)
+        for _ in range(PLACES):
+            fall, rise = (there - here) / (other - x) * [-1, 1]
+            if not (fall > 0 and rise > 0 and abs(other - x) > 1e-4 * abs(x)):
+                break
+            other, there = x, here
+            x += float(np.log(fall / rise) + here[0] - here[1]) / (fall + rise)
+            here = logs(x)
+        best = x if np.logaddexp(*here) < np.logaddexp(*there) else other
+        return rational(best)
+
+
+def _whole(run: Run) -> tuple[Run, Any]:
+    """The run without failures, and the probability of these."""
     lost = sum(k * rational(step.delta) for step, k in run.parts if isinstance(step, Failure))
-    rest = Run(tuple(part for part in run.parts if not isinstance(part[0], Failure)))
-    curve = _Curve(rest, adjacency, add, deadline)
-    return _Failing(curve, lost) if lost else curve
+    return Run(tuple(part for part in run.parts if not isinstance(part[0], Failure))), lost
+
+
+class _Curves:
+    """The curves of which the largest is asked for, by what they are of."""
+
+    def __init__(self, adjacency: str, direction: str, deadline: _Deadline):
+        self.adjacency, self.deadline = adjacency, deadline
+        self.names = ("remove", "add") if direction == "both" else (direction,)
+
+    def of(self, run: Run) -> dict[Any, Any]:
+        rest, lost = _whole(run)
+        runs = cyclic.settled(rest, self.adjacency)
+        curves = {
+            (name, i): _Curve(one, self.adjacency, name == "add", self.deadline)
+            for i, one in enumerate(runs)
+            for name in self.names
+        }
+        return {key: _Failing(curve, lost) if lost else curve for key, curve in curves.items()}
+
+    def chained(self, run: Run) -> dict[Any, Any]:
+        """What is at least the curve of a run under replace_one."""
+        rest, lost = _whole(run)
+        chains = [
+            _Chain(*(_Curve(one, "zero_out", add, self.deadline) for add in (False, True)))
+            for one in cyclic.settled(rest, "zero_out")
+        ]
+        return {(self.names[0], i): _Failing(chain, lost) if lost else chain for i, chain in enumerate(chains)}
 
 
 def judged(run, bound, eps, delta, log, adjacency, direction, seconds) -> Verdict:
@@ -250,12 +338,12 @@ def judged(run, bound, eps, delta, log, adjacency, direction, seconds) -> Verdic
     if np.shape(low) != np.shape(at) or np.shape(high) != np.shape(at):
         raise DomainError(f"bound and question must have one shape, got {np.shape(low)} and {np.shape(at)}")
     deadline = _Deadline(real("seconds", seconds, "> 0"))
-    names = ("remove", "add") if direction == "both" else (direction,)
-
-    def curves(of: Run) -> dict:
-        return {name: _curve(of, adjacency, name == "add", deadline) for name in names}
-
-    ask = _between(curves, run) if several.encloses(run) else functools.partial(_asked, curves(run))
+    curves = _Curves(adjacency, direction, deadline)
+    try:
+        within = several.encloses(run, adjacency)
+        ask = _between(curves, run) if within else functools.partial(_asked, curves.of(run))
+    except UndecidedError as error:
+        return Verdict("not decided", str(error))
     found = [
         ask(query, x, a, b)
         for x, a, b in zip(*(np.asarray(v, dtype=float).ravel().tolist() for v in (at, low, high)), strict=True)
@@ -273,25 +361,44 @@ def _asked(curves, query: str, at: float, low: float, high: float) -> Verdict:
     try:
         return _judge(curves, query, at, low, high)
     except UndecidedError as error:
-        return _roughly(curves, query, at, low, high) or Verdict("not decided", str(error))
+        try:
+            return _roughly(curves, query, at, low, high) or Verdict("not decided", str(error))
+        except (UndecidedError, ArithmeticError):
+            return Verdict("not decided", str(error))
+    except ArithmeticError as error:  # of doubles, which only plan
+        return Verdict("not decided", f"a plan in doubles fails: {error}")
 
 
-def _between(curves, run: Run):
-    """The verdict where the curve is known to lie above some curves and below another one: an end of the interval that
+def _between(curves: _Curves, run: Run):
+    """The verdict where the curve is known to lie above some curves and below others: an end of the interval that
     lies beyond them is shown to be right, one that lies within is not decided."""
-    above, below = curves(several.above(run)), [curves(one) for one in several.below(run)]
+    below = [curves.of(one) for one in several.below(run, curves.adjacency)]
+    if curves.adjacency == "replace_one":
+        above = [curves.of(several.told(run)), curves.chained(several.blocks(run))]
+    else:
+        above = [curves.of(several.blocks(run))]
+
+    def first(asked: Iterator[Verdict]) -> Verdict:
+        verdicts = []
+        for one in asked:
+            if one.confirmed:
+                return one
+            verdicts.append(one)
+        return verdicts[0]
 
     def ask(query: str, at: float, low: float, high: float) -> Verdict:
         least, most = {"delta": (0.0, 1.0), "log_delta": (-math.inf, 0.0), "epsilon": (0.0, math.inf)}[query]
         if not low <= high:
-            return _judge(above, query, at, low, high)
-        upper = _asked(above, query, at, least, high)
-        lowers = [_asked(one, query, at, low, most) for one in below]
-        lower = next((found for found in lowers if found.confirmed), lowers[0])
+            return _judge({}, query, at, low, high)
+        upper = first(_asked(one, query, at, least, high) for one in above)
+        lower = first(_asked(one, query, at, low, most) for one in below)
         if upper.confirmed and lower.confirmed:
             why = "a curve above and one below lie within the interval"
             return Verdict("confirmed", why, lower.evidence + upper.evidence)
-        for wrong in (_asked(above, query, at, low, most), *(_asked(one, query, at, least, high) for one in below)):
+        for wrong in (
+            *(_asked(one, query, at, low, most) for one in above),
+            *(_asked(one, query, at, least, high) for one in below),
+        ):
             if wrong.refuted:
                 return wrong
         end = "lower" if upper.confirmed else "upper"
@@ -340,7 +447,7 @@ def _roughly(curves, query: str, at: float, low: float, high: float) -> Verdict 
         if not abs(eps) < math.inf:
             continue
         found = {name: curve.roughly(rational(eps)) for name, curve in curves.items()}
-        evidence = tuple(_evidence(name, eps, value) for name, value in found.items())
+        evidence = tuple(_evidence(name, eps, value) for (name, _), value in found.items())
         with precision(4096):
             worst = arb(0)
             for value in found.values():
@@ -375,7 +482,7 @@ def _judge_delta(curves, query: str, at: float, low: float, high: float) -> Verd
     if easy_below and not easy_above:
         above = {name: curve.delta_upper(eps) for name, curve in curves.items()}
         if all(value <= ceiling for value in above.values()):
-            evidence = tuple(_evidence(name, at, between(0, value)) for name, value in above.items())
+            evidence = tuple(_evidence(name, at, between(0, value)) for (name, _), value in above.items())
             return Verdict(
                 "confirmed", "a bound by the transform lies below the upper end; the lower end says nothing", evidence
             )
@@ -395,7 +502,7 @@ def _judge_delta(curves, query: str, at: float, low: float, high: float) -> Verd
             worst = arb(0)
             for value in found.values():
                 worst = worst.max(value)
-            evidence = tuple(_evidence(name, at, value) for name, value in found.items())
+            evidence = tuple(_evidence(name, at, value) for (name, _), value in found.items())
             if worst < bottom or worst > ceiling:
                 side = "below" if worst < bottom else "above"
                 return Verdict("refuted", f"delta({at!r}) lies {side} the interval [{low!r}, {high!r}]", evidence)
@@ -443,7 +550,7 @@ def _side(curves, at: float, eps: float, goal: float, wide: bool, evidence: list
     for times in range(ROUNDS):
         found: list[Evidence] = []
         worst, rough = arb(0), wide and times == 0
-        for name, curve in curves.items():
+        for (name, _), curve in curves.items():
             above = curve.delta_upper(exact) if found or rough else target
             value = between(0, above) if above < target else curve.at(exact, goal, rough)
             found.append(_evidence(name, eps, value))
