@@ -466,57 +466,67 @@ def tpr_lower(nodes: Nodes, a: float) -> float:  # [theory: pair.curve, risk.fou
     return max(a, least * DOWN)
 
 
-def chord_share(nodes: Nodes, i: int, worse: bool) -> float:
-    """x p between the points i and i+1 [theory: risk.slope]: at least what the chord's slope says at the left point, at
-    most that at the right, at that point."""
-    x, xu = nodes.x_dn, nodes.x_up
+def chord_height(left: Node, right: Node, worse: bool) -> float:
+    """Where the chord of two points meets x = 0, at most or with `worse` at least: num[L > eps] is no less at the left
+    point, and no more at the right one [theory: risk.slope]."""
     if worse:
-        return rate_upper(max(0.0, nodes.high[i] - nodes.low[i + 1]) * (xu[i + 1] / (x[i + 1] - xu[i])))
-    return rate_lower(max(0.0, nodes.low[i] - nodes.high[i + 1]) * (x[i] / (xu[i + 1] - x[i])))
+        return rate_upper(left.high + max(0.0, left.high - right.low) * (left.x_up / (right.x_dn - left.x_up)))
+    return rate_lower(left.low + max(0.0, left.low - right.high) * (left.x_dn / (right.x_up - left.x_dn)))
 
 
-HALVINGS = 40
-"""Of a cell, to see where in it the tail crosses a level."""
+BACK = (1e-15, 1e-13, 1e-11)
+"""Parts of 1 + |eps| by which a crossing is moved towards the end that is proved, the first that rounding allows."""
 
 
 def tail_ends(nodes: Nodes, tail: float) -> tuple[float, float]:
     """Certified ends of the eps that num exceeds with probability `tail`, infinite where the points do not tell
     [theory: risk.slope]."""
-    low, high, cells = -math.inf, math.inf, range(len(nodes.eps) - 1)
-    if not all(left < right for left, right in zip(nodes.x_up, nodes.x_dn[1:], strict=False)):
+    low, high, points = -math.inf, math.inf, [Node(*row) for row in zip(*nodes, strict=True)]
+    if not all(p.x_up < q.x_dn for p, q in itertools.pairwise(points)):
         return low, high  # no slope is known
-    after = [i for i in cells if nodes.low[i] + chord_share(nodes, i, False) > tail * UP]
-    before = [i for i in cells if nodes.high[i + 1] + chord_share(nodes, i, True) < tail * DOWN]
+    cells = list(enumerate(itertools.pairwise(points)))
+    after = [i for i, (p, q) in cells if chord_height(p, q, False) > tail * UP]
+    before = [i for i, (p, q) in cells if chord_height(p, q, True) < tail * DOWN]
     if after:
-        low = _crossing(nodes, after[-1], nodes.eps[after[-1]], nodes.eps[after[-1] + 1], tail, False)
+        low = _crossing(nodes, points, after[-1], tail, False)
     if before:
-        high = _crossing(nodes, before[0], nodes.eps[before[0] + 1], nodes.eps[before[0]], tail, True)
+        high = _crossing(nodes, points, before[0], tail, True)
     return low, high
 
 
-def _crossing(nodes: Nodes, i: int, sure: float, unsure: float, tail: float, worse: bool) -> float:
-    """The last eps from `sure` on, towards the other end of cell i, at which prolonged chords show that num[L > eps] is
-    above `tail`, or with `worse` below it."""
-    for _ in range(HALVINGS):
-        eps = 0.5 * (sure + unsure)
-        if abs(eps - sure) <= 1e-11 * (1 + abs(eps)):
-            break
-        x = math.exp(eps)
-        dn, up = x * DOWN, x * UP
-        if not nodes.x_up[i] < dn < up < nodes.x_dn[i + 1]:
-            break
-        lows = [nodes.low[i + 1]]
-        if i > 0:
-            lows.append(_after_lower(nodes, i, up))
-        if i + 2 < len(nodes.eps):
-            lows.append(min(_before_lower(nodes, i + 1, at) for at in (dn, up)))
-        low = max(lows)
-        share = (dn - nodes.x_up[i]) / (nodes.x_up[i + 1] - nodes.x_up[i])
-        high = ((1 - share) * nodes.high[i] + share * nodes.high[i + 1]) * UP + 16 * U * nodes.high[i]
-        here = Node(eps, dn, up, low, low, high)
-        there = [own[i if worse else i + 1] for own in nodes]
-        part = Nodes(*zip(*((there, here) if worse else (here, there)), strict=True))
-        share_of = chord_share(part, 0, worse)
-        shown = high + share_of < tail * DOWN if worse else low + share_of > tail * UP
-        sure, unsure = (eps, unsure) if shown else (sure, eps)
+def _crossing(nodes: Nodes, points: list[Node], i: int, tail: float, worse: bool) -> float:
+    """The last eps from the left end of cell i on at which prolonged chords show that num[L > eps] is above `tail`, or
+    with `worse` the first one before its right end at which they show that it is below."""
+    left, right = points[i], points[i + 1]
+    lines, crossings = [(right.low, right.low)], []
+    if i > 0:
+        lines.append((left.low, _after_lower(nodes, i, right.x_dn)))
+    if i + 2 < len(points):
+        lines.append((_before_lower(nodes, i + 1, left.x_dn), right.low))
+    for first, last in lines:  # where the chord from a point on this line to an end of the cell is `tail` high at 0
+        fall = (first - last) / (right.x_dn - left.x_dn)
+        above = first + fall * left.x_dn - tail
+        if worse and tail > left.high + fall * left.x_dn:
+            crossings.append(left.x_dn * -above / (tail - left.high - fall * left.x_dn))
+        if not worse and right.high + fall * right.x_dn > tail:
+            crossings.append(right.x_dn * above / (right.high + fall * right.x_dn - tail))
+    sure = right.eps if worse else left.eps
+    if not crossings:
+        return sure
+    x = min(max((min if worse else max)(crossings), left.x_up), right.x_dn)
+    for part in BACK:
+        eps = math.log(x)
+        eps += (1 if worse else -1) * part * (1 + abs(eps))
+        x_eps = math.exp(eps)
+        dn, up = x_eps * DOWN, x_eps * UP
+        if not left.x_up < dn < up < right.x_dn:
+            continue
+        low = max(
+            right.low,
+            _after_lower(nodes, i, up) if i > 0 else 0.0,
+            min(_before_lower(nodes, i + 1, at) for at in (dn, up)) if i + 2 < len(points) else 0.0,
+        )
+        here = Node(eps, dn, up, low, low, low)  # no upper end is used
+        if chord_height(left, here, True) < tail * DOWN if worse else chord_height(here, right, False) > tail * UP:
+            return eps
     return sure
