@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hockeystick as hs
-from hockeystick import chords
+from hockeystick import chords, query
+from hockeystick.routes import table
 
 mp.mp.dps = 100
 DPSGD = hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000
@@ -373,6 +374,29 @@ def test_few_deltas_are_asked(monkeypatch):
             assert bound.width <= 1e-7 * bound.upper
             asked.append(0)
     assert max(asked) <= 40 and sum(asked) <= 150
+
+
+@pytest.mark.parametrize("tail", [1e-9, 1e-6, 0.3, 0.9])
+def test_where_a_search_begins(tail):
+    """A hundredth of a deviation off, or so much of a lattice's step, and with a mass at infinity."""
+    run = hs.approx_dp(0.5, 1e-30) * 3 + hs.laplace(1.3) * 40
+    eps, deviation = query.loss_about(run, tail, True, direction="remove")
+    x = [math.exp(eps + off * deviation) for off in (-0.01, 0.01)]
+    below, above = (1 / (1 + 1 / at) for at in x)
+    belief = hs.posterior(run, 0.5, tail=tail, direction="remove")
+    assert below < belief.upper and belief.lower < above and (belief.upper < 1 or eps > 36)
+    assert query.loss_about(run, 1e-30, True, direction="remove") is None
+    assert query.loss_about(hs.gaussian(1.0), tail, True, direction="remove") is None
+
+
+@pytest.mark.parametrize(
+    "step, number, scale, tail", [((0.3028, 3.1e-7), 11, 0.6242, 3e-4), ((0.0236, 2.7e-7), 4, 0.515, 1.5e-4)]
+)
+def test_before_the_largest_loss(monkeypatch, step, number, scale, tail):
+    """What the slope at the end of a curve tells is not asked of convolutions: 1.2 and 0.5 s were spent on these."""
+    monkeypatch.setattr(table, "pld", None)
+    run = hs.approx_dp(*step) * (1 if number == 11 else 16) + hs.laplace(scale) * number
+    assert hs.posterior(run, 0.3, tail=tail).width < 1e-7
 
 
 def test_masses_at_infinity_beside_atoms():

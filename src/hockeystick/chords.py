@@ -34,8 +34,17 @@ EVEN, THREE, FIVE = (-1.5, -0.5, 0.5, 1.5), (-1.0, 0.0, 1.0), (-4.0, -1.0, 0.0, 
 """Where the points lie about their centre, in units of their distance: the first ones, those that close in, and the
 last ones: the slopes of the nearest hardly tell on which side of the level they are, and the cells beyond are long."""
 
+APART = 0.1
+"""Distance of the first points, in deviations of the loss about them."""
+
 NEAR = 1e-13
 """Distance, in units of 1 + |eps|, from which two points tell a slope, many times what rounds e^eps."""
+
+ASIDE = 0.2
+"""Part of a cell's length, next to its ends, in which a corner is not asked for that is told from one side alone."""
+
+TIP_KNOWN = 1e-3
+"""Part within which the slope is known that a curve ends with."""
 
 STRAIGHT = 0.1
 """Part of what the slope changes by at a corner, by which it may along the line that ends there."""
@@ -89,13 +98,16 @@ class Curve:
     def __init__(self, run, direction: str, options: dict, routes: set[str]):
         sided: dict[str, Any] = {**options, "direction": direction}
         self.ask = query.asker(run, **sided)
+        self.about = lambda level, under_num: query.loss_about(run, level, under_num, **sided)
         self.asked: list[Node] = []  # eps rising
         # Beyond the largest loss nothing changes, and no route is needed; curves of atoms have a corner there.
         self.top, self.tip, low = query.top_lower(run, **sided)
+        self.tip_slope = math.inf  # of the curve where it ends, where that is known
         self.routes: set[str] = set()
         if self.top < EPS_MAX - 1:
             self.add([self.top, EPS_MAX])
             if low > 0:
+                self.tip_slope = (low - self.asked[0].mid) / (math.exp(self.top) - math.exp(self.tip))
                 self.keep(self.tip, low, 1.0, 1.0)
         self.routes = routes
         self.add([0.0])
@@ -148,13 +160,24 @@ class Curve:
             sides.append(side)
         return sides[0][:0:-1] + sides[1], len(sides[0]) - 1
 
-    def rounds(self, level: float, dual: bool, ends: list[float] | None = None):
+    def start(self, level: float, dual: bool, far: float) -> list[float]:
+        """Where a search begins."""
+        about = self.about(level, dual)
+        if about and about[0] > far + about[1]:
+            return [far, far + about[1]]
+        if about is None:
+            h, z = min(0.3 * self.mu, 0.5), NormalDist().inv_cdf(level)
+            about = self.mu * (self.mu / 2 if dual else -self.mu / 2) - self.mu * z, h / APART
+        centre, h = about[0], APART * about[1]
+        centre = max(min(centre, EPS_MAX - 2 * h, self.top - 2 * min(h, 0.1 * abs(self.top))), 2 * h - EPS_MAX)
+        return [e for step in EVEN if (e := centre + h * step) < self.top]
+
+    def rounds(self, level: float, dual: bool, ends: list[float] | None = None, far: float = math.inf):
         """Ever closer nodes around the eps where p = level, or where num[L > eps] = level with `dual`. ends: what is
         known of this eps, where that is wanted and not the height of the curve: these are asked last, as long as they
-        come much nearer to each other."""
-        z = NormalDist().inv_cdf(level)
-        h = min(0.3 * self.mu, 0.5)
-        search = _Search(self, level, dual, h)
+        come much nearer to each other. far: from where on nothing more is asked about it."""
+        start = self.start(level, dual, far) if not self.searched else []
+        search = _Search(self, level, dual, min(0.3 * self.mu, 0.5))
         room = math.inf
         for _ in range(ROUNDS):
             windows = [self.around(level, dual, told)[0] for told in (math.inf, TOLD)]
@@ -163,9 +186,7 @@ class Curve:
                     yield Nodes(*zip(*nodes, strict=True))
             if not self.searched:
                 self.searched = True
-                centre = min(self.mu * (self.mu / 2 if dual else -self.mu / 2) - self.mu * z, EPS_MAX - 2 * h)
-                centre = max(min(centre, self.top - 2 * min(h, 0.1 * abs(self.top))), 2 * h - EPS_MAX)
-                if self.add([e for step in EVEN if (e := centre + h * step) < self.top], FINE * level):
+                if self.add(start, FINE * level):
                     continue
             eps = [min(max(e, -EPS_MAX), EPS_MAX) for e in search.next()]
             if eps and (self.add(eps, search.narrow) or self.add(search.halves(), search.narrow)):
@@ -209,10 +230,16 @@ class _Search:
         if gap <= at.high - at.low:
             return []
         if at.eps == self.curve.top:
-            return self.close(points, slopes, i, gaps, whole, a)
+            beyond = self.curve.tip_slope < a * (1 - TIP_KNOWN)  # the curve bends before it ends
+            return self.halves() if beyond else self.close(points, slopes, i, gaps, whole, a)
         side = gaps.index(gap)
-        if not (self.idle and asked) and self.lines(points, slopes, i - 1 + side):
+        straight = 0 if self.idle and asked else self.lines(points, slopes, i - 1 + side)
+        if straight:
             self.corner = math.log(sides[side][0])
+            if straight == 1:  # on the other side it is a guess, which is to tell something
+                low, high = points[i - 1 + side].eps, points[i + side].eps
+                off = ASIDE * (high - low)
+                self.corner = min(max(self.corner, low + off), high - off)
             return [self.corner]
         if at.eps == asked:
             return self.close(points, slopes, i, gaps, whole, a)
@@ -245,21 +272,22 @@ class _Search:
         self.h = max(self.h, 0.1 * step)
         return [last.eps + way * step + self.h * s for s in THREE]
 
-    def lines(self, points, slopes, c: int) -> bool:
-        """Whether a corner is seen inside cell c: the curve is straight, as far as can be told, on one side of it."""
+    def lines(self, points, slopes, c: int) -> int:
+        """On how many sides of cell c the curve is straight, as far as can be told, where it has a corner inside."""
         if not 0 < c < len(slopes) - 1:
-            return False
+            return 0
         logs = [(math.log(s.low), math.log(s.high)) if s.low > 0 else None for s in slopes]
         eps = [0.5 * (p.eps + q.eps) for p, q in itertools.pairwise(points)]
         before, after = logs[c - 1], logs[c + 1]
         if not (before and after and before[0] > after[1]):
-            return False
+            return 0
+        found = 0
         for j, k in ((c - 2, c - 1), (c + 1, c + 2)):
             if j >= 0 and k < len(slopes) and (one := logs[j]) and (other := logs[k]):
                 part = max(one[1] - other[0], other[1] - one[0]) / (before[0] - after[1])
                 if part < STRAIGHT and part < 0.3 * (eps[k] - eps[j]) / (eps[c + 1] - eps[c - 1]):
-                    return True
-        return False
+                    found += 1
+        return found
 
     def close(self, points, slopes, i: int, gaps, whole: float, a: float) -> list[float]:
         """A point on each side of a corner that the curve bends on, so near that its bend is small."""

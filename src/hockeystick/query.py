@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from . import worst
+from . import quantile, worst
 from .answers import ZERO, Point, Root, larger, meet, ordered
 from .arguments import exp_ends, exp_lower, exp_upper, log_lower, numbers, one_of, respelled
 from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
@@ -42,6 +42,8 @@ EPS_FAR = 1e3
 """Where no route answers at a larger eps, delta here is an upper end."""
 SHARED = 8
 """Points of one call from which they share contours or convolutions."""
+FEW_LAWS = 8
+"""Distinct steps whose quantile is told at once."""
 GOOD_ENOUGH = 1e-3
 """Relative width above which `auto` looks for a narrower interval than a route's."""
 NO_LONGER, NO_LONGER_PAIRS = 1e-5, 1e-4
@@ -240,6 +242,18 @@ def top_lower(run: Ran, **options: Any) -> tuple[float, float, float]:
     ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], route="auto", rtol=None, n_threads=1)
     settings = _Settings(run, **{**ask, **options})
     return bounds.top_lower(settings, settings.directions[0])
+
+
+def loss_about(run: Ran, level: float, under_num: bool, **options: Any) -> tuple[float, float] | None:
+    """About the eps that the loss exceeds with probability `level`, under num or den, in the one direction asked for,
+    and the deviation of the loss around it (quantile.py); None where that is not told at once."""
+    if worst.unsettled(run := as_run(run), options.get("adjacency", "")):
+        return None
+    ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], route="auto", rtol=None, n_threads=1)
+    settings = _Settings(run, **{**ask, **options})
+    if settings.gaussian or settings.replaced or run.distinct > FEW_LAWS:
+        return None
+    return quantile.about(settings.losses(settings.directions[0]), level, under_num)
 
 
 def delta_or_less(

@@ -17,7 +17,7 @@ import numpy as np
 from . import arguments, query, worst
 from .bound import Bound, Budget, DomainError
 from .chords import EPS_MAX, Curve, Nodes, fpr_upper, rate_lower, rate_upper, tail_ends, tpr_lower
-from .outward import DOWN, UP, log_slack
+from .outward import DOWN, UP, U, log_slack
 from .what.mechanism import as_run, real
 from .what.pair import ADJACENCIES, one_curve
 
@@ -215,7 +215,7 @@ def posterior(
     routes: set[str] = set()
     for side in _sides(run, direction, options):
         known = [-math.inf, math.inf]
-        for nodes in Curve(run, side, dict(options), routes).rounds(tau, True, known):
+        for nodes in Curve(run, side, dict(options), routes).rounds(tau, True, known, SURE - logit):
             least, most = tail_ends(nodes, tau)
             known[:] = max(known[0], least), min(known[1], most)
             if known[1] - known[0] <= 1e-8 or known[0] + logit > SURE:
@@ -250,7 +250,7 @@ def _rates(run: Ran, fpr: float | Numbers, direction: str, options: Any, which: 
         found: list[_Rates] = []
         for side in sides:
             if not (found and _weaker(run, side, options, found[0])):
-                found.append(_point(run, side, options, a, routes, curves, found))
+                found.append(_point(run, side, options, a, routes, curves, found, which))
         tpr, fnr = (
             (max(s.tpr[0] for s in found), max(s.tpr[1] for s in found)),
             (min(s.fnr[0] for s in found), min(s.fnr[1] for s in found)),
@@ -282,10 +282,17 @@ def _weaker(run, side: str, options: dict, other: _Rates) -> bool:
 
 
 def _point(
-    run, side: str, options: dict, a: float, routes: set[str], curves: dict[str, Curve], others: list[_Rates]
+    run,
+    side: str,
+    options: dict,
+    a: float,
+    routes: set[str],
+    curves: dict[str, Curve],
+    others: list[_Rates],
+    which: int,
 ) -> _Rates:
     """The rates at fpr a in one direction. `curves`: those of the directions that were asked before; `others`: what was
-    found for these, above whose tpr nothing is asked further.
+    found for these, above whose tpr nothing is asked further. which: 0 where tpr is wanted, 1 where fnr is.
 
     Where the threshold lies below 0 (a large), fnr is the small number. It is the fpr of the reverse test whose tpr is
     1 - a, so that fnr = max_x (1 - a - delta_rev(x)) / x, and f bounds it from above if delta_rev(x) + f x >= 1 - a for
@@ -316,7 +323,7 @@ def _point(
         return low, fpr_upper(nodes, tpr_high, low)
 
     def larger(low: float, high: float) -> bool:
-        return any(low >= other.fnr[1] for other in others)
+        return any(low >= other.fnr[1] for other in others) or (which == 0 and high < 0.25 * U)
 
     reverse = curve(REVERSE[side])
     low, high = _narrowed(reverse, 1 - a, True, (0.0, tpr_high), reverse_ends, larger)
