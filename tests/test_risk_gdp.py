@@ -9,8 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hockeystick as hs
-from hockeystick import risk_gdp
+from hockeystick import query, risk_gdp
 from rows import sgm
+
+
+def phi(z):
+    return math.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
 
 
 def gaussian_curve(mu, eps):
@@ -103,7 +107,42 @@ def test_a_point_above_the_tangent_is_not_covered(mu, side):  # [theory: risk.ta
     for factor, covered in ((1 - 1e-9, True), (1 + 1e-9, False)):
         high = {name: low * (factor if name == side else 1 - 1e-9) for name, (low, _) in heights.items()}
         points = [risk_gdp._Point(eps[name], 0.0, 0.0, high[name]) for name in ("left", "right")]
-        assert risk_gdp._covered(mu, *points) == covered
+        cell = tuple(points), (1.0, 1.0)
+        for many in (1, 2 * risk_gdp.MANY):  # one at a time, or arrays
+            assert len(risk_gdp._uncovered(mu, [cell] * many)) == (0 if covered else many)
+
+
+@pytest.mark.parametrize("k, scale, delta, most", [(9, 0.446, 5e-4, 30), (1, 2.0, 1e-3, 12), (153, 1.36, 1e-3, 95)])
+def test_few_deltas_are_asked(monkeypatch, k, scale, delta, most):
+    """Few digits of those that lie far below the Gaussian curve, and as many more as their slack asks for; against a
+    curve of 300 points."""
+    asked, deltas = [0], query._Settings.deltas
+
+    def counted(self, flat, like):
+        asked[0] += len(flat)
+        return deltas(self, flat, like)
+
+    monkeypatch.setattr(query._Settings, "deltas", counted)
+    run = hs.laplace(scale) * k
+    mu = hs.mu_gdp(run, delta)
+    assert asked[0] <= most and 0 < mu.lower < mu.upper <= mu.lower * (1 + 1e-5)
+    eps = np.linspace(0.0, hs.epsilon(run, delta).lower, 300)
+    ours = hs.delta(run, eps)
+    assert (gaussian_curve(mu.upper, eps).upper >= ours.lower).all()
+    assert (gaussian_curve(mu.lower * (1 - 3e-4), eps).upper < ours.lower).any()
+
+
+@pytest.mark.parametrize("eps, mu", [(0.0, 0.3), (3.0, 0.5), (40.0, 9.0), (0.0, 7.9)])
+def test_a_mu_that_is_needed(eps, mu):  # [theory: risk.tangents]
+    """Proved from a start that is too large, and within rounding of the largest that is needed."""
+    low, high = risk_gdp._tangent(mu, eps, eps)
+    point = risk_gdp._Point(eps, 0.5 * (low + high), high, high)
+    found = risk_gdp._mu_of(point, 0.0, 1e-15)
+    room = 4 * (high - low) / phi(mu / 2 - eps / mu)
+    assert abs(found - mu) <= room
+    needed = risk_gdp._mu_lower(point, found * (1 + 1e-9))
+    assert needed <= mu + room and risk_gdp._tangent(needed, eps, eps)[1] <= point.low
+    assert risk_gdp._mu_lower(point, found) >= mu * (1 - 1e-13) - 2 * room
 
 
 @pytest.mark.parametrize("bad", [0, 1, -1.0, math.nan, "0.1", None])

@@ -219,16 +219,17 @@ _QUERIES = worst.Queries(delta, log_delta, epsilon)
 
 
 def asker(run: Ran, **options: Any) -> Callable[..., Bound[NDArray[np.float64]]]:
-    """`delta` of one run as a function of arrays of eps, all of whose calls share lines, and of a width of delta that
-    is narrow enough, whatever part of delta that is."""
+    """`delta` of one run as a function of arrays of eps, all of whose calls share lines; of a width of delta that is
+    narrow enough, whatever part of delta that is; and of a part of delta that is."""
     if worst.unsettled(run := as_run(run), options.get("adjacency", "")):
-        return lambda eps, narrow=0.0: delta(run, eps, **options)
+        return lambda eps, narrow=0.0, wide=0.0: delta(run, eps, **options)
     ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], direction="both", route="auto", rtol=None, n_threads=1)
     settings = _Settings(run, **{**ask, **options})
     settings.lines, settings.loose = {}, True
 
-    def deltas(eps: NDArray[np.float64], narrow: float = 0.0) -> Bound[NDArray[np.float64]]:
+    def deltas(eps: NDArray[np.float64], narrow: float = 0.0, wide: float = 0.0) -> Bound[NDArray[np.float64]]:
         settings.narrow, settings.enough = narrow, math.log(narrow) if narrow > 0 else None
+        settings.wide = wide
         return settings.deltas(eps.tolist(), eps)  # type: ignore[return-value]
 
     return deltas

@@ -11,10 +11,11 @@ intervals are halved until each is proved, so nothing rests on a grid.
 
 from __future__ import annotations
 
-import functools
+import bisect
 import heapq
 import itertools
 import math
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from .outward import DOWN, UP, U
 from .what.mechanism import real
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from typing_extensions import Unpack
 
     from .types import Asked, Ran
@@ -33,26 +35,50 @@ if TYPE_CHECKING:
 POINTS = 20_000
 """Limit of points asked of a curve; a run that is Gaussian but for the last digit needs about 1/sqrt(tol)."""
 
+FIRST = 9
+"""Points from which the search starts: with a tenth of mu to spare a tail of six deviations takes about so many."""
 
 LEAST = 1e-150
 """Least mu that is tried, where none is known to be needed: its square and eps/mu are doubles."""
 
-
 PART = 0.9
 """Of the tolerance, by which the mu that is proved exceeds the one that is needed."""
-
 
 TOUCHES = 6
 """Tangents that are tried for an interval."""
 
+SHARE, PIECES = 0.95, 4
+"""Of the longest interval that one tangent covers if slacks are what they seem; intervals that one is cut into at once,
+before more is known of them."""
+
+ROOM = 0.01
+"""Part of tol that the widths of deltas may take up."""
+
+ROUGH, VAGUE = 1e-3, 0.1
+"""Relative width of the first deltas; part of what a curve leaves to delta that the width of delta may be: of those
+that are wider digits are asked."""
+
+SAMPLES = 5
+"""Places of an interval at which the slack is estimated before it is cut."""
+
+SQRT2, SQRT2PI = math.sqrt(2), math.sqrt(2 * math.pi)
+_NORMAL = NormalDist()
+
+CLOSE = 1e-4
+"""Last step, as a part of mu, of the estimate of it at a point; it is far nearer then."""
+
 
 class _Point(NamedTuple):
-    """delta(eps) between low and high, and the mu of the Gaussian curve through its estimate."""
+    """delta(eps) between low and high, and about the mu of the Gaussian curve through low."""
 
     eps: float
     low: float
     mid: float
     high: float
+    mu: float = 0.0
+
+
+_Cell = tuple[_Point, _Point]
 
 
 def mu_gdp(run: Ran, delta: float, *, tol: float = 1e-5, **options: Unpack[Asked]) -> Bound[float]:
@@ -104,38 +130,62 @@ def mu_gdp(run: Ran, delta: float, *, tol: float = 1e-5, **options: Unpack[Asked
         raise AccuracyError(f"eps at delta={delta!r} is up to {end.upper:.6g}, and e^eps beyond a double")
     routes: set[str] = set()
     ask = query.asker(run, **options)
-    grid = np.unique(np.linspace(0.0, end.lower, 9))
-    points = _ask(ask, grid, routes)
-    if not max(point.high for point in points):
+    (first,) = _ask(ask, [0.0], routes)
+    if not first.high:
         return Bound(0.0, 0.0, 0.0, "+".join(sorted(routes)), True, Budget({"cover": 0.0}, "mu"))
-    best = functools.reduce(_needed, points, 0.0)
-    if end.upper > grid[-1]:
-        points += _ask(ask, np.array([end.upper]), routes)
-    todo = [(points[i], points[i + 1]) for i in range(len(points) - 1)] or [(points[0], points[0])]
-    upper, count = max(best * (1 + PART * tol), LEAST), len(points)
-    stuck: list[tuple[_Point, _Point]] = []  # an end is above the curve of `upper`: no halving helps, a larger mu may
-    while todo or stuck:
+    fine = ROOM * tol * min(first.high, 1 - first.high)  # where delta is next to 1 little of it is much of mu
+    points, best = [first], 0.0
+    if end.upper > 0:  # delta is at least `delta` at end.lower, and at most that at end.upper
+        last = _Point(end.upper, delta, delta, delta)
+        best = _estimated([last._replace(eps=end.lower)], best, end.lower)[1] if end.lower > 0 else best
+        points += [*_ask(ask, np.linspace(0.0, end.upper, FIRST)[1:-1].tolist(), routes, ROUGH), last]
+    points, best = _estimated(points, best, end.lower)
+    upper, count, rough = LEAST, len(points), {point.eps for point in points[1:-1]}
+    cells = list(itertools.pairwise(points)) or [(points[0], points[0])]
+    while True:
+        upper = max(upper, best * (1 + PART * tol))
+        slack = _slacks(upper, cells)
+        wide = {
+            p.eps: p
+            for cell, ends in zip(cells, slack, strict=True)
+            for p, over in zip(cell, ends, strict=True)
+            if p.eps in rough and p.high - p.low > VAGUE * (over + p.high - p.low)
+        }
+        if wide:
+            rough -= wide.keys()
+            count += len(wide)
+            found, best = _estimated(
+                [p._replace(mu=wide[p.eps].mu) for p in _ask(ask, list(wide), routes, fine)], best, end.lower
+            )
+            better = {p.eps: p._replace(high=min(p.high, wide[p.eps].high)) for p in found}
+            points = [better.get(p.eps, p) for p in points]
+            cells = [(better.get(left.eps, left), better.get(right.eps, right)) for left, right in cells]
+            continue
+        stuck = [cell for cell, ends in zip(cells, slack, strict=True) if min(ends) < 0]  # until a larger mu is needed
+        seen = [(cell, ends) for cell, ends in zip(cells, slack, strict=True) if min(ends) >= 0]
+        todo = _uncovered(upper, seen)
         if not todo:
-            todo, stuck = stuck, []
-            if not all(_above(upper, point) for pair in todo for point in pair):
-                raise AccuracyError(_vague(run, best, upper, tol))
-        todo = [pair for pair in todo if not _covered(upper, *pair)]
-        halved = [_above(upper, left) and _above(upper, right) for left, right in todo]
-        stuck += itertools.compress(todo, (not half for half in halved))
-        todo = list(itertools.compress(todo, halved))
-        middles = [0.5 * (left.eps + right.eps) for left, right in todo]
-        count += len(middles)
-        if count > POINTS or not all(
-            left.eps < middle < right.eps for (left, right), middle in zip(todo, middles, strict=True)
-        ):
+            break
+        cuts = [_cuts(points, *cell, upper, tol) for cell in todo]
+        count += sum(len(inner) for inner in cuts)
+        if count > POINTS or not all(cuts):
             raise AccuracyError(_vague(run, best, upper, tol))
-        parts = []
-        for (left, right), point in zip(todo, _ask(ask, np.array(middles), routes) if todo else [], strict=True):
-            middle = point._replace(high=min(point.high, _chord_upper(left, right, point.eps)))
-            if point.eps <= end.lower:
-                best = _needed(best, middle)
-            parts += [(left, middle), (middle, right)]
-        todo, upper = parts, max(upper, best * (1 + PART * tol))
+        answers = iter(_ask(ask, [eps for inner in cuts for eps in inner], routes, fine))
+        new = [
+            _bounded(left, right, point)
+            for (left, right), inner in zip(todo, cuts, strict=True)
+            for point in itertools.islice(answers, len(inner))
+        ]
+        new, best = _estimated(new, best, end.lower)
+        between = iter(new)
+        cells = stuck + [
+            cell
+            for (left, right), inner in zip(todo, cuts, strict=True)
+            for cell in itertools.pairwise([left, *itertools.islice(between, len(inner)), right])
+        ]
+        points = sorted(points + new)
+    if stuck:
+        raise AccuracyError(_vague(run, best, upper, tol))
     mid = 0.5 * (best + upper)
     return Bound(best, mid, upper, "+".join(sorted(routes)), True, Budget({"cover": upper - best}, "mu"))
 
@@ -188,7 +238,7 @@ def gdp_regret(run: Ran, mu: float, *, tol: float = 1e-6, **options: Unpack[Aske
     # Beyond `far` little is left, and it is added: G_mu(eps) < Phi(mu/2 - eps/mu), 8e-11 at 6.4; 1/(1 + e^45) is 3e-20.
     far = min(mu * (mu / 2 + 6.4), 45.0)
     grid = [-far / 32, *np.linspace(0.0, far, 17).tolist(), far * 33 / 32]
-    points = {p.eps: p for p in _ask(ask, np.array(grid), routes)}
+    points = {p.eps: p for p in _ask(ask, grid, routes)}
     order, best = sorted(points), 0.0
     for eps in order[1:-1]:
         best = max(best, _regret_lower(mu, points[eps]))
@@ -205,7 +255,7 @@ def gdp_regret(run: Ran, mu: float, *, tol: float = 1e-6, **options: Unpack[Aske
         middle = 0.5 * (b + c)
         if not b < middle < c:
             raise AccuracyError(f"gdp_regret: the deltas are too wide for tol={tol:g}; ask for a larger one")
-        (points[middle],) = _ask(ask, np.array([middle]), routes)
+        (points[middle],) = _ask(ask, [middle], routes)
         best = max(best, _regret_lower(mu, points[middle]))
         for four in ((a, b, middle, c), (b, middle, c, d)):
             heapq.heappush(heap, (-_regret_upper(mu, [points[e] for e in four]), four))
@@ -215,75 +265,171 @@ def gdp_regret(run: Ran, mu: float, *, tol: float = 1e-6, **options: Unpack[Aske
     )
 
 
-def _ask(ask, eps: np.ndarray, routes: set[str]) -> list[_Point]:
-    bound = ask(eps)
+def _ask(ask, eps: list[float], routes: set[str], wide: float = 0.0) -> list[_Point]:
+    bound = ask(np.array(eps), 0.0, wide)
     routes.update(bound.route.split("+"))
-    return [_Point(*map(float, row)) for row in zip(eps, bound.lower, bound.estimate, bound.upper, strict=True)]
+    ends = bound.lower.tolist(), bound.estimate.tolist(), bound.upper.tolist()
+    return [_Point(*row) for row in zip(eps, *ends, strict=True)]
 
 
-def _tangent(mu: float, t: float, eps: float) -> tuple[float, float]:
-    """Bounds of T_t(e^eps), computed with its rounding: erfc within 16 u (libm), its argument within 4 u of the sum of
-    the sizes of its terms, and Phi(z) changes by a factor of at most e^{(|z|+1) dz}."""
+def _tangent(mu: float, t, eps, erfc=math.erfc, exp=math.exp):
+    """Bounds of T_t(e^eps), of numbers or arrays, with its rounding: erfc within 16 u (libm), its argument within 4 u
+    of the sum of the sizes of its terms, and Phi(z) changes by a factor of at most e^{(|z|+1) dz}."""
     ends = []
     for sign in (1.0, -1.0):
         z = sign * mu / 2 - t / mu
-        value = 0.5 * math.erfc(-z / math.sqrt(2))
+        value = 0.5 * erfc(-z / SQRT2)
         ends.append((value, value * (32 * U + 8 * U * (mu / 2 + abs(t) / mu) * (abs(z) + 1))))
-    x = math.exp(eps)
+    x = exp(eps)
     value = ends[0][0] - x * ends[1][0]
     error = ends[0][1] + x * ends[1][1] + 8 * U * (ends[0][0] + x * ends[1][0])
     return value - error, value + error
 
 
-def _covered(mu: float, left: _Point, right: _Point) -> bool:
-    """Whether one tangent of G_mu lies above the chord of two points: then G_mu covers the interval.
+MANY = 24
+"""Tangents that arrays take no longer for."""
+
+
+def _tangents_lower(mu: float, t: list[float], eps: list[float]) -> list[float]:
+    """Lower bounds of T_t(e^eps)."""
+    if len(t) < MANY:
+        return [_tangent(mu, *at)[0] for at in zip(t, eps, strict=True)]
+    return _tangent(mu, np.array(t), np.array(eps), _erfc, np.exp)[0].tolist()
+
+
+def _erfc(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.fromiter(map(math.erfc, z.tolist()), float, z.size)
+
+
+def _slacks(mu: float, cells: list[_Cell]) -> list[tuple[float, float]]:
+    """By how much G_mu lies above both ends of each cell."""
+    points = list({point.eps: point for cell in cells for point in cell}.values())
+    eps = [point.eps for point in points]
+    over = {p.eps: low - p.high for p, low in zip(points, _tangents_lower(mu, eps, eps), strict=True)}
+    return [(over[left.eps], over[right.eps]) for left, right in cells]
+
+
+def _uncovered(mu: float, cells: list[tuple[_Cell, tuple[float, float]]]) -> list[_Cell]:
+    """The cells above whose chord no tangent of G_mu is seen to lie: it covers the others [theory: risk.tangents]. With
+    each cell comes by how much G_mu lies above its ends.
 
     The later a tangent touches, the lower it is at the left point and the higher at the right one: where it is below
-    the chord at one of them, one that touches nearer to it may do, and none where it is below at both."""
-    low, high = left.eps, right.eps
+    the chord at one of them, one that touches nearer to it may do, and none where it is below at both. It falls below
+    G_mu with the square of the distance."""
+    left, todo = list[_Cell](), []
+    for cell, slack in cells:
+        low, high = cell[0].eps, cell[1].eps
+        before, after = (math.sqrt(over) for over in slack)
+        todo.append((cell, low, high, low + (high - low) * (before / (before + after) if before + after else 0.5)))
     for _ in range(TOUCHES):
-        t = 0.5 * (low + high)
-        above = [_tangent(mu, t, point.eps)[0] >= point.high for point in (left, right)]  # [theory: risk.tangents]
-        if all(above) or not any(above):
-            return all(above)
-        low, high = (t, high) if above[0] else (low, t)
-    return False
-
-
-def _above(mu: float, point: _Point) -> bool:
-    """Whether G_mu lies above a point."""
-    return _tangent(mu, point.eps, point.eps)[0] >= point.high
-
-
-def _chord_upper(left: _Point, right: _Point, eps: float) -> float:
-    """An upper bound of delta(eps) between two points: where a single answer is wide, its neighbours bound it."""
-    share = math.expm1(eps - left.eps) / math.expm1(right.eps - left.eps)  # of the way from left to right, in x
-    return (left.high + (right.high - left.high) * share) * UP + 16 * U * abs(left.high - right.high)
-
-
-def _needed(best: float, point: _Point) -> float:
-    """The larger of `best` and the mu that is proved to be needed at a point."""
-    if best > 0 and _tangent(best, point.eps, point.eps)[1] > point.low:
-        return best
-    return max(best, _mu_lower(point))
-
-
-def _mu_lower(point: _Point) -> float:
-    """A mu whose Gaussian curve is proved not to lie above the run's at this point: G_mu(eps) <= delta(eps)."""
-    if not point.low > 0:
-        return 0.0
-    lo, hi = 0.0, 1.0
-    while _tangent(hi, point.eps, point.eps)[1] < point.low and hi < 1e6:
-        lo, hi = hi, 2 * hi
-    for _ in range(100):
-        mid = 0.5 * (lo + hi)
-        if not lo < mid < hi or hi - lo <= 1e-13 * hi:
+        t = [touch for *_, touch in todo]
+        sides = [_tangents_lower(mu, t, [cell[side].eps for cell, *_ in todo]) for side in (0, 1)]
+        rest = []
+        for (cell, low, high, touch), *values in zip(todo, *sides, strict=True):
+            above = [value >= point.high for value, point in zip(values, cell, strict=True)]
+            if not any(above):
+                left.append(cell)
+            elif not all(above):
+                low, high = (touch, high) if above[0] else (low, touch)
+                rest.append((cell, low, high, 0.5 * (low + high)))
+        todo = rest
+        if not todo:
             break
-        if _tangent(mid, point.eps, point.eps)[1] <= point.low:
-            lo = mid
-        else:
-            hi = mid
-    return lo
+    return left + [cell for cell, *_ in todo]
+
+
+def _cuts(points: list[_Point], left: _Point, right: _Point, upper: float, tol: float) -> list[float]:
+    """Where to cut an interval that is not covered: with s = upper/mu(eps) - 1 to spare, one tangent covers about
+    2 upper sqrt(2 s) around eps. mu(eps) between the points by parabolas; no certificate rests on it."""
+    i = bisect.bisect_left(points, (left.eps,))
+    near = points[max(i - 1, 0) : i + 3]
+    eps = [left.eps + (right.eps - left.eps) * (j + 0.5) / SAMPLES for j in range(SAMPLES)]
+    known = _through(near, eps)
+    most = max(upper, (1 + PART * tol) * max(known))
+    dense = [1 / math.sqrt(2 * min(most / max(mu, 1e-9 * most) - 1, 1.0)) for mu in known]
+    wanted = sum(dense) / SAMPLES * (right.eps - left.eps) / (2 * SHARE * upper)
+    pieces = PIECES if wanted > 2 * PIECES else max(math.ceil(wanted), 2)
+    found, done, whole = list[float](), 0.0, sum(dense)
+    for j, d in enumerate(dense):  # each piece has its part of the whole
+        while len(found) < pieces - 1 and done + d >= whole * (len(found) + 1) / pieces:
+            part = (whole * (len(found) + 1) / pieces - done) / d
+            found.append(left.eps + (right.eps - left.eps) * (j + part) / SAMPLES)
+        done += d
+    ends = [left.eps, *found, right.eps]
+    return found if all(a < b for a, b in itertools.pairwise(ends)) else []
+
+
+def _through(near: list[_Point], eps: list[float]) -> list[float]:
+    """The polynomial through the mu of a few points."""
+    at, rows, values = [p.eps for p in near], [p.mu for p in near], list[float]()
+    for k in range(1, len(at)):
+        for j in range(len(at) - 1, k - 1, -1):
+            rows[j] = (rows[j] - rows[j - 1]) / (at[j] - at[j - k])
+    for e in eps:
+        value = 0.0
+        for row, own in zip(reversed(rows), reversed(at), strict=True):
+            value = value * (e - own) + row
+        values.append(value)
+    return values
+
+
+def _bounded(left: _Point, right: _Point, point: _Point) -> _Point:
+    """A point between two, whose chord bounds it from above where its own answer is wide; and whose mu is about theirs
+    until it is known."""
+    share = math.expm1(point.eps - left.eps) / math.expm1(right.eps - left.eps)  # of the way from left to right, in x
+    chord = (left.high + (right.high - left.high) * share) * UP + 16 * U * abs(left.high - right.high)
+    part = (point.eps - left.eps) / (right.eps - left.eps)
+    return point._replace(high=min(point.high, chord), mu=left.mu + part * (right.mu - left.mu))
+
+
+def _estimated(new: list[_Point], best: float, end: float) -> tuple[list[_Point], float]:
+    """The points with their mu, and the larger of `best` and the mu that is proved to be needed at one of them, up to
+    eps = `end`."""
+    found = []
+    for point in new:
+        mu = _mu_of(point, point.mu, CLOSE)
+        if point.eps <= end and mu > best * (1 - CLOSE):
+            mu = _mu_of(point, mu, 1e-15)
+            if mu > best:
+                best = max(best, _mu_lower(point, mu))
+        found.append(point._replace(mu=mu))
+    return found, best
+
+
+def _mu_of(point: _Point, mu: float, close: float) -> float:
+    """About the mu whose Gaussian curve goes through the lower end of a point, by Newton's rule for log G, which is
+    concave in mu, so that steps rise from below. mu: where it begins, 0 where nothing is known; close: the last step,
+    as a part of it."""
+    eps, delta = point.eps, point.low
+    if not delta > 0:
+        return 0.0
+    if not mu > 0:
+        z = _NORMAL.inv_cdf(delta) if delta < 1 else 8.3
+        mu = -2 * _NORMAL.inv_cdf(0.5 * max(1 - delta, U))  # of eps = 0: G falls with eps, and is below the normal tail
+        mu = max(mu, z + math.sqrt(z * z + 2 * eps), LEAST)
+    for _ in range(40):
+        a, b = 0.5 * mu - eps / mu, -0.5 * mu - eps / mu
+        value = 0.5 * (math.erfc(-a / SQRT2) - math.exp(eps) * math.erfc(-b / SQRT2))
+        slope = math.exp(-0.5 * a * a) / SQRT2PI
+        if not (value > 0 and slope > 0):
+            break
+        step = math.log(delta / value) * value / slope
+        mu = max(mu + step, 0.5 * mu)
+        if abs(step) <= close * mu:
+            break
+    return mu
+
+
+def _mu_lower(point: _Point, near: float) -> float:
+    """A mu whose Gaussian curve is proved not to lie above the run's at this point: G_mu(eps) <= delta(eps). near:
+    about the largest one."""
+    part = 1e-15
+    while part < 1:
+        mu = near * (1 - part)
+        if _tangent(mu, point.eps, point.eps)[1] <= point.low:
+            return mu
+        part *= 4
+    return 0.0
 
 
 def _regret_lower(mu: float, point: _Point) -> float:

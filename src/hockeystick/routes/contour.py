@@ -444,15 +444,25 @@ def single_root(m: float, q: float, add: int, delta: float):
 
 
 def bracket(curve, delta: float, lo: float, hi: float, wall: float | None = None) -> Root | None:
-    """Certified root in (lo, hi) from certified points of a decreasing curve: bisection on the estimate, then outward
-    steps. `wall` is an upper bound of the root that holds anyway."""
+    """Certified root in (lo, hi) from certified points of a decreasing curve: secants of the estimate's logarithm, and
+    halves where these are no shorter, then outward steps. `wall` is an upper bound of the root that holds anyway."""
     log_delta, above = math.log(delta), log_upper(delta)
-    for _ in range(200):
-        mid = 0.5 * (lo + hi)
-        if not lo < mid < hi:
-            break
+    high = low = math.inf  # log delta - log_delta at lo, its negative at hi
+    mid, least = 0.5 * (lo + hi), 2 * math.ulp(max(abs(lo), abs(hi)))
+    while hi - lo > 2 * least:
+        length, mid = hi - lo, min(max(mid, lo + least), hi - least)
         at = curve(mid)  # None: a delta too small to be seen, as a rule; both ends are certified below
-        lo, hi = (mid, hi) if at and at.estimate > log_delta else (lo, mid)
+        off = at.estimate - log_delta if at else -math.inf
+        after = off > 0  # the root lies after mid
+        moved = mid - lo if after else hi - mid
+        lo, high, hi, low = (mid, off, hi, low) if after else (lo, high, mid, -off)
+        least = 2 * math.ulp(max(abs(lo), abs(hi)))
+        if high + low == math.inf:
+            mid = 0.5 * (lo + hi)
+        elif hi - lo <= 0.5 * length:
+            mid = lo + high / (high + low) * (hi - lo)
+        else:  # beyond the root, if the end that moved is as near to it as it seems
+            mid = lo + min(4 * moved, 0.5 * (hi - lo)) if after else hi - min(4 * moved, 0.5 * (hi - lo))
     step = 8 * math.ulp(hi)
     lower = _outward(curve, lo, -step, lambda at: at.lower >= above)
     upper = _outward(curve, hi, step, lambda at: at.at_most(delta))

@@ -311,26 +311,32 @@ def _lines(question, found: Finite) -> Lines | None:
     """The lines that are kept, where the question keeps them."""
     if question.lines is None:
         return None
-    key = id(found), found.tolerance(question)
+    key = id(found), found.tolerance(question), question.wide
     if key not in question.lines:
         fine = mixed.fine(found.run) if found.route is mixed and question.rtol is None else 0.0
-        question.lines[key] = found, Lines(max(fine, 2 * question.goal) if question.loose else 0.0)
+        question.lines[key] = found, Lines(max(fine, 2 * question.goal, question.wide) if question.loose else 0.0)
     _, lines = question.lines[key]
     return lines
 
 
 def _line_point(question, found: Finite, eps: float):
     """What the line says."""
-    return found.route.point(found.run, eps, *found.tolerance(question), lines=_lines(question, found))
+    wide = {"wide": question.wide} if found.route is mixed else {}
+    return found.route.point(found.run, eps, *found.tolerance(question), lines=_lines(question, found), **wide)
 
 
 def points(question, add: int, eps: np.ndarray) -> np.ndarray:
     """Points at ascending eps that share lines: rows (log_lower, log_estimate, log_upper, four terms), NaN where a
     point has to be asked on its own."""
     found = _asked(question, add, 0.0)
-    if found is None or found.lost or found.log_finite or found.partial or (lines := _lines(question, found)) is None:
+    if found is None or found.lost or found.partial or (lines := _lines(question, found)) is None:
         return np.full((eps.size, 7), np.nan)
-    rows = lines.curve(eps, lambda at: found.route.point(found.run, at, *found.tolerance(question), lines=lines))
+    rows = lines.curve(eps, lambda at: _line_point(question, found, at))
+    if found.log_finite:
+        whole = (
+            _with_infinite_too(found.log_finite, low, mid, high, terms) for low, mid, high, *terms in rows.tolist()
+        )
+        rows = np.array([(low, mid, high, *terms) for low, mid, high, terms in whole])
     rows[~(np.expm1(rows[:, 2] - rows[:, 0]) <= question.sharp)] = np.nan  # `auto` asks other routes there
     return rows
 
@@ -356,10 +362,16 @@ def _point(question, found: Finite, add: int, eps: float):
         high = min(math.nextafter(high + left_out, math.inf), 0.0)
         terms = _of_whole(terms, 1.0, left_out, 0.0)
     if found.log_finite:
-        finite = mid
-        low, mid, high = (_with_infinite(x, found.log_finite, side) for x, side in ((low, -1), (mid, 0), (high, 1)))
-        terms = _of_whole(terms, math.exp(min(found.log_finite + finite - mid, 0.0)), 0.0, 32 * U)
+        low, mid, high, terms = _with_infinite_too(found.log_finite, low, mid, high, terms)
     return Point(low, mid, high, terms, "contour")
+
+
+def _with_infinite_too(log_finite: float, low: float, mid: float, high: float, terms):
+    """Ends, estimate and error terms of the whole delta, where those of its finite losses are given."""
+    if math.isnan(low):
+        return low, mid, high, terms
+    least, about, most = (_with_infinite(x, log_finite, side) for x, side in ((low, -1), (mid, 0), (high, 1)))
+    return least, about, most, _of_whole(terms, math.exp(min(log_finite + mid - about, 0.0)), 0.0, 32 * U)
 
 
 def _of_whole(terms: tuple[float, ...], share: float, truncation: float, rounding: float) -> tuple[float, ...]:

@@ -139,10 +139,17 @@ def off_lattice(law: LatticeLaw, k: int) -> AtomicStep:
 
 
 def point(
-    steps, eps: float, rtol: float = contour.RTOL, enough: float | None = 0.0, *, lines: Lines | None = None
+    steps,
+    eps: float,
+    rtol: float = contour.RTOL,
+    enough: float | None = 0.0,
+    *,
+    lines: Lines | None = None,
+    wide: float = 0.0,
 ) -> Point | None:
-    """A certified delta(eps), or None. lines: those of other eps, where they are kept."""
-    answer = near.asked(lines, eps, lambda: _answer(_core.mixed_delta, steps, eps, rtol, enough, lines))
+    """A certified delta(eps), or None. lines: those of other eps, where they are kept. wide: a relative width that will
+    do where none is asked for."""
+    answer = near.asked(lines, eps, lambda: _answer(_core.mixed_delta, steps, eps, rtol, enough, lines, least=wide))
     return answer and answer.point("contour")
 
 
@@ -183,16 +190,17 @@ def _answer(
     enough: float | None,
     lines: Lines | None = None,
     near: Place | None = None,
+    least: float = 0.0,
 ):
-    """The first attempt that reaches rtol, or a relative width of `enough` (None: `fine`), with ever more quadrature
-    panels, then nodes, as long as these may be what falls short; else the narrowest, or None. What falls short is told
-    by truncation, quadrature, and rounding, which quadrature enters; the points of a mixture bound its far frequencies,
-    and with them truncation, too."""
+    """The first attempt that reaches rtol, or a relative width of `enough` (None: `fine`, or `least` if that is more),
+    with ever more quadrature panels, then nodes, as long as these may be what falls short; else the narrowest, or None.
+    What falls short is told by truncation, quadrature, and rounding, which quadrature enters; the points of a mixture
+    bound its far frequencies, and with them truncation, too."""
     found, panels, before, lost = [], 1, (math.inf, math.inf), False
     place = np.zeros(2)  # of the line that answered, where the next ones are
     nodes, *more = (*NODES, *[MORE_NODES] * (enough is not None))
     if enough is None:
-        enough = fine(steps)
+        enough = max(fine(steps), least)
     wide = 0.0 if any(isinstance(step, DensityStep) for step in steps) else WIDE  # a line over points costs little
     plan = _planned(steps, at, function is _core.mixed_eps)
     while True:

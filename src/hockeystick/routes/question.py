@@ -38,6 +38,7 @@ class Question:
     known : what routes asked before left, or None.
     lines : lines that serve more than one eps (near.py), where many are asked; else None.   loose : whether these may
     be as wide as a line aims at, and not only about as wide as one placed at the eps itself.
+    wide : a relative width of delta that will do, where a rougher line is cheaper; 0: none is known.
     place : where a root was found last (mixed.Place), for the next one of the same question, or None.
     """
 
@@ -61,13 +62,14 @@ class Question:
         "total",
         "wall",
         "why",
+        "wide",
     )
 
     def __init__(self, run, adjacency: str, auto: bool, rtol: float | None, n_threads: int):
         self.run, self.adjacency, self.auto, self.rtol, self.n_threads = run, adjacency, auto, rtol, n_threads
         self.why, self.rough, self.about, self.known = "", False, 0.0, None
         self.lines: dict | None = None
-        self.loose = False
+        self.loose, self.wide = False, 0.0
         self.place = None
         self._steps = None
         self.gaussian, self.total, self.wall, self.mirrored = gaussian_facts(run, adjacency)
@@ -118,7 +120,7 @@ class Question:
         """The relative width at which no other contour is asked."""
         if self.rough:
             return ROUGH
-        return SHARP if self.rtol is None else min(SHARP, self.rtol)
+        return max(SHARP, self.wide) if self.rtol is None else min(SHARP, self.rtol)
 
     @property
     def very_many(self) -> bool:
