@@ -145,19 +145,19 @@ def mu_gdp(run: Ran, delta: float, *, tol: float = 1e-5, **options: Unpack[Asked
     while True:
         upper = max(upper, best * (1 + PART * tol))
         slack = _slacks(upper, cells)
-        wide = {
+        vague = {
             p.eps: p
             for cell, ends in zip(cells, slack, strict=True)
             for p, over in zip(cell, ends, strict=True)
             if p.eps in rough and p.high - p.low > VAGUE * (over + p.high - p.low)
         }
-        if wide:
-            rough -= wide.keys()
-            count += len(wide)
+        if vague:
+            rough -= vague.keys()
+            count += len(vague)
             found, best = _estimated(
-                [p._replace(mu=wide[p.eps].mu) for p in _ask(ask, list(wide), routes, fine)], best, end.lower
+                [p._replace(mu=vague[p.eps].mu) for p in _ask(ask, list(vague), routes, fine)], best, end.lower
             )
-            better = {p.eps: p._replace(high=min(p.high, wide[p.eps].high)) for p in found}
+            better = {p.eps: p._replace(high=min(p.high, vague[p.eps].high)) for p in found}
             points = [better.get(p.eps, p) for p in points]
             cells = [(better.get(left.eps, left), better.get(right.eps, right)) for left, right in cells]
             continue
@@ -170,12 +170,14 @@ def mu_gdp(run: Ran, delta: float, *, tol: float = 1e-5, **options: Unpack[Asked
         count += sum(len(inner) for inner in cuts)
         if count > POINTS or not all(cuts):
             raise AccuracyError(_vague(run, best, upper, tol))
-        answers = iter(_ask(ask, [eps for inner in cuts for eps in inner], routes, fine))
-        new = [
-            _bounded(left, right, point)
-            for (left, right), inner in zip(todo, cuts, strict=True)
-            for point in itertools.islice(answers, len(inner))
-        ]
+        inside = [(eps, *cell) for cell, inner in zip(todo, cuts, strict=True) for eps in inner]
+        far = {eps for eps, left, right in inside if _is_far(upper, left, right, eps)}
+        rough |= far
+        groups = (
+            ([eps for eps, *_ in inside if (eps in far) == is_far], ROUGH if is_far else fine) for is_far in (0, 1)
+        )
+        answers = {p.eps: p for group, wide in groups if group for p in _ask(ask, group, routes, wide)}
+        new = [_bounded(left, right, answers[eps]) for eps, left, right in inside]
         new, best = _estimated(new, best, end.lower)
         between = iter(new)
         cells = stuck + [
@@ -357,6 +359,13 @@ def _cuts(points: list[_Point], left: _Point, right: _Point, upper: float, tol: 
         done += d
     ends = [left.eps, *found, right.eps]
     return found if all(a < b for a, b in itertools.pairwise(ends)) else []
+
+
+def _is_far(mu: float, left: _Point, right: _Point, eps: float) -> bool:
+    """Whether G_mu seems to leave so much between two points that a few digits of delta will do."""
+    needed = left.mu + (eps - left.eps) / (right.eps - left.eps) * (right.mu - left.mu)
+    z = 0.5 * mu - eps / mu
+    return math.exp(-0.5 * z * z) / SQRT2PI * (mu - needed) > 2 * ROUGH / VAGUE * 0.5 * math.erfc(-z / SQRT2)
 
 
 def _through(near: list[_Point], eps: list[float]) -> list[float]:
