@@ -399,6 +399,14 @@ def test_before_the_largest_loss(monkeypatch, step, number, scale, tail):
     assert hs.posterior(run, 0.3, tail=tail).width < 1e-7
 
 
+@pytest.mark.parametrize("k, tail", [(2, 0.99998448), (12, 0.9999974)])
+def test_tails_next_to_1(k, tail):  # [theory: risk.slope]
+    """Where rounding lets no crossing be proved within 1e-11 it is moved as far as it has to be: 0.3 wide once."""
+    run = hs.k_ary_randomized_response(0.5193, 13) * k
+    bound = hs.posterior(run, 0.3, tail=tail, direction="remove", adjacency="replace_one")
+    assert bound.upper - bound.lower <= 1e-5 * bound.upper
+
+
 def test_masses_at_infinity_beside_atoms():
     """Where delta stays at more than the tail, or the rate is far below what its width says of a slope."""
     run = hs.approx_dp(0.5, 1e-5) * 3 + hs.laplace(3.0)

@@ -502,8 +502,9 @@ def chord_height(left: Node, right: Node, worse: bool) -> float:
     return rate_lower(left.low + max(0.0, left.low - right.high) * (left.x_dn / (right.x_up - left.x_dn)))
 
 
-BACK = (1e-15, 1e-13, 1e-11)
-"""Parts of 1 + |eps| by which a crossing is moved towards the end that is proved, the first that rounding allows."""
+LEAST_BACK, BACK, HALVINGS = 1e-15, 16.0, 4
+"""Part of 1 + |eps| by which a crossing is moved towards the end that is proved; how many times more where rounding, or
+the widths of deltas, do not allow it; halvings of the logarithm of what then does."""
 
 
 def tail_ends(nodes: Nodes, tail: float) -> tuple[float, float]:
@@ -542,19 +543,28 @@ def _crossing(nodes: Nodes, points: list[Node], i: int, tail: float, worse: bool
     if not crossings:
         return sure
     x = min(max((min if worse else max)(crossings), left.x_up), right.x_dn)
-    for part in BACK:
-        eps = math.log(x)
-        eps += (1 if worse else -1) * part * (1 + abs(eps))
-        x_eps = math.exp(eps)
-        dn, up = x_eps * DOWN, x_eps * UP
+
+    def shown(eps: float) -> bool:
+        x = math.exp(eps)
+        dn, up = x * DOWN, x * UP
         if not left.x_up < dn < up < right.x_dn:
-            continue
+            return False
         low = max(
             right.low,
             _after_lower(nodes, i, up) if i > 0 else 0.0,
             min(_before_lower(nodes, i + 1, at) for at in (dn, up)) if i + 2 < len(points) else 0.0,
         )
         here = Node(eps, dn, up, low, low, low)  # no upper end is used
-        if chord_height(left, here, True) < tail * DOWN if worse else chord_height(here, right, False) > tail * UP:
-            return eps
-    return sure
+        return chord_height(left, here, True) < tail * DOWN if worse else chord_height(here, right, False) > tail * UP
+
+    crossing, way, back = math.log(x), 1 if worse else -1, LEAST_BACK
+    size, far = 1 + abs(crossing), abs(crossing - sure)
+    while not shown(crossing + way * back * size):
+        back *= BACK
+        if back * size >= far:
+            return sure
+    less = back / BACK  # this much is too little, unless it is the least
+    for _ in range(HALVINGS if back > LEAST_BACK else 0):
+        mid = math.sqrt(less * back)
+        less, back = (less, mid) if shown(crossing + way * mid * size) else (mid, back)
+    return crossing + way * back * size
