@@ -51,6 +51,12 @@ typedef struct {
     int64_t n_nodes;
 } hs_point;
 
+/* log_delta: an upper end of log delta(eps) at one eps. log delta(e) + tilt e is at most at_zero at every e: tilt > 0,
+ * or 0 where nothing is known. */
+typedef struct {
+    double log_delta, tilt, at_zero;
+} hs_ceiling;
+
 /* What a caller lends to a call: n_work doubles of scratch, threads, and how to stop it (NULL: never). */
 typedef struct {
     double *work;
@@ -220,12 +226,20 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
 /* About log delta(eps), by the saddle of a sample of the steps; no bound. */
 int hs_contour_estimate(hs_contour *C, double eps, double *work, int64_t n_work, double *log_delta);
 
-/* both.c: whether delta of ADD is proved to be at most e^log_delta at eps, and the larger root over both directions, of
- * a run of the Gaussian family without pairs. ADD has no loss above `wall`, so that it is not the larger from there on.
- * `work` holds hs_contour_work(b, n_threads, n_max) doubles. C->add is overwritten; HS_OK and HS_LOOSE leave valid
- * outputs. */
+/* both.c, for runs of the Gaussian family without pairs: whether delta of ADD is proved to be at most e^log_delta at
+ * eps. ADD has no loss above `wall`, so that it is not the larger from there on. `work` holds hs_contour_work(b,
+ * n_threads, n_max) doubles. C->add is overwritten. */
 int hs_contour_add_below(const hs_contour *C, double wall, double eps, double log_delta, double *work, int64_t n_work);
-int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work, int64_t n_work, hs_crossing *out);
+/* What hs_contour_delta and hs_contour_eps find of REMOVE, out[0], and if that is HS_OK of ADD, out[1] with the status
+ * *second, or HS_LEFT_OUT where ADD is proved not to be the larger. known: log delta of ADD is at most that. upper:
+ * what was found to prove it, of tilt 0 if nothing was. */
+enum { HS_LEFT_OUT = -1 };
+int hs_contour_larger_delta(hs_contour *C, double eps, double known, double *work, int64_t n_work, hs_point *out,
+                            int *second, hs_ceiling *upper);
+int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work, int64_t n_work, hs_crossing *out,
+                          int *second);
+/* lower end, estimate and upper end of log delta */
+void hs_point_logs(const hs_point *p, double *out);
 
 /* kept.c: a line for delta(eps) (have_eps: value = eps) or eps(delta) (value = log delta), kept in hs_kept_room()
  * doubles, is asked for either again while its run grows: of the n rows (m, q, k) that are new, the first n_kept are
@@ -490,11 +504,6 @@ int hs_saddle_atoms_cgf(int b, const hs_atoms *atoms, const double *k, double t,
 int hs_saddle_cumulants(const hs_run *run, double t, const hs_lent *lent, double *out);
 int hs_saddle_moments_upper(const hs_run *run, int have_eps, double value, const hs_lent *lent, double *tilt,
                             double *upper);
-/* log_delta: an upper end of log delta(eps) at one eps. log delta(e) + tilt e is at most at_zero at every e: tilt > 0,
- * or 0 where nothing is known. */
-typedef struct {
-    double log_delta, tilt, at_zero;
-} hs_ceiling;
 /* The search for the least log_delta stops at one that is at most `enough`. The scratch lent is n_threads
  * hs_saddle_work() doubles. */
 int hs_saddle_delta_upper(const hs_run *run, double eps, double enough, const hs_lent *lent, hs_ceiling *out);

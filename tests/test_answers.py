@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick import answers, query
-from hockeystick.routes import table
+from hockeystick import _core, answers, query
+from hockeystick.routes import contour, table
 from hockeystick.what.pair import step_loss
 
 
@@ -40,7 +40,8 @@ def test_two_routes_that_contradict_each_other_are_reported(monkeypatch):
     def change(name, low, high):
         terms = (0.0,) * len(table.TERMS[name])
         found = answers.Point(math.log(low), math.log(low), math.log(high), terms, name)
-        monkeypatch.setitem(table.TABLE, name, table.TABLE[name]._replace(point=lambda *_: found, points=None))
+        row = {"points": None, "larger_point": None}
+        monkeypatch.setitem(table.TABLE, name, table.TABLE[name]._replace(**row, point=lambda *_: found))
 
     change("contour", 0.1, 0.2)
     change("saddlepoint", 0.3, 0.4)
@@ -369,3 +370,34 @@ def test_a_direction_that_is_left_out_is_the_smaller(run, options):  # [theory: 
         assert both.lower <= max(one.upper for one in own)
         assert both.upper >= max(one.lower for one in own)
         assert both.upper - both.lower < 1e-6 * both.upper
+
+
+@pytest.mark.parametrize(
+    "run, eps, asked",
+    [  # ADD is left out by its saddle, has the same curve, ends below eps, is computed; the line falls short
+        (hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000, 1.0, 0),
+        (hs.gaussian(1.0) * 10, 1.0, 0),
+        (hs.poisson_subsampled(hs.gaussian(1.0), 0.2) * 10, 3.0, 0),
+        (hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000, 0.0, 0),
+        (hs.poisson_subsampled(hs.gaussian(5.0), 0.5) * 10**6, 1.0, 1),
+    ],
+)
+def test_both_directions_at_once_are_each_on_its_own(monkeypatch, run, eps, asked):  # [theory: line.both]
+    """Bit for bit with all error terms, of a first question and of one that knows more of ADD; no line is asked
+    twice."""
+    lines = []
+
+    def line(*args, **options):
+        lines.append(args[3])
+        return _core.contour_delta(*args, **options)
+
+    monkeypatch.setattr(contour, "POINT", contour.POINT._replace(line=line))
+    first = hs.delta(run, eps)
+    assert len(lines) == asked
+    again = hs.delta(run, eps)
+    monkeypatch.setitem(table.TABLE, "contour", table.TABLE["contour"]._replace(larger_point=None))
+    lines.clear()
+    own = hs.delta(hs.compose(run), eps)
+    assert 0 in lines
+    for bound in (first, again):
+        assert (bound, bound.budget) == (own, own.budget)

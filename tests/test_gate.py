@@ -99,6 +99,7 @@ LENGTHS = {
     "contour_curve": (M, Q, K, 0, [1.0], 1e-6, 20.0, 1, None),
     "contour_eps": (M, Q, K, 0, -5.0, 1e-6, 20.0, 1, None),
     "contour_larger_eps": (M, Q, K, 0.01, np.inf, 1e-6, 20.0, 1, None),
+    "contour_larger_delta": (M, Q, K, 1.0, np.inf, 1e-6, 20.0, 1, None),
     "chernoff_upper": (M, Q, K, 0, 1, 1.0, None),
     "contour_estimate": (M, Q, K, 0, 1.0, None),
     "kept_make": (M, Q, K, 0, 0, -5.0, 1e-6, 20.0, np.zeros(_core.KEPT_ROOM), None),

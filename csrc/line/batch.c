@@ -14,8 +14,7 @@
  *
  * An answer is kept if its relative width is at most `widest`.
  *
- * Error claim: that of contour.c; nothing is added but the slack of the logs, 4u (2 + |scale| + |log|) at either end,
- * as each of scale + log(value) is two operations on numbers known to 2u of their size.
+ * Error claim: that of contour.c; nothing is added but what the logs lose (both.c).
  *
  * Each query is computed by one thread from its own numbers and scratch, so answers do not depend on n_threads.
  *
@@ -51,7 +50,6 @@ static int one_direction(const hs_asked *s, const double *m, const double *q, co
     hs_pair pair;
     hs_contour C = aim(s, m, q, k, add, &pair);
     hs_point p;
-    double slack;
     int st;
     if (s->want_eps) {
         hs_crossing root;
@@ -63,11 +61,7 @@ static int one_direction(const hs_asked *s, const double *m, const double *q, co
     }
     st = hs_contour_delta(&C, at, work, n_work, &p);
     if (st > HS_LOOSE || !(p.lower > 0)) return 0;
-    out[1] = p.log_scale + log(p.estimate);
-    out[2] = p.log_scale + log(p.upper);
-    slack = 4 * HS_U * (2 + fabs(p.log_scale) + fabs(out[2] - p.log_scale));
-    out[0] = p.log_scale + log(p.lower) - slack;
-    out[2] += slack;
+    hs_point_logs(&p, out);
     if (!(-expm1(out[0] - out[2]) <= s->widest)) return 0;
     out[2] = fmin(out[2], 0.0);
     out[1] = fmin(out[1], out[2]);

@@ -2,37 +2,71 @@
  *
  * ADD is left out where its delta is proved to be at most REMOVE's, at eps or at the lower end of REMOVE's root
  * [theory: pair.directions, line.both]: beyond the largest loss that ADD has, or where an upper end of the
- * saddle-point accountant says so. Otherwise both are computed, and the larger end counts.
+ * saddle-point accountant says so. Otherwise both are computed, and the larger ends count.
+ *
+ * Error claim: that of contour.c; logs lose 4u (2 + |scale| + |log|) at either end, as each of scale + log(value) is
+ * two operations on numbers known to 2u of their size [theory: rounding.outward].
  */
 #include "law/transform.h"
 
-int hs_contour_add_below(const hs_contour *C, double wall, double eps, double log_delta, double *work, int64_t n_work)
+/* Whether the saddle-point accountant says so; the ceiling that it found, or a tilt of 0. */
+static int saddle_below(const hs_contour *C, double eps, double log_delta, double *work, int64_t n_work,
+                        hs_ceiling *upper)
 {
     hs_run add = C->run;
     const hs_lent lent = {work, n_work, C->n_threads, C->poll};
-    hs_ceiling upper;
     add.add = 1;
-    if (eps >= wall) return 1;
-    return log_delta > -HUGE_VAL && hs_saddle_delta_upper(&add, eps, log_delta, &lent, &upper) == HS_OK &&
-           upper.log_delta <= log_delta;
+    if (log_delta > -HUGE_VAL && hs_saddle_delta_upper(&add, eps, log_delta, &lent, upper) == HS_OK)
+        return upper->log_delta <= log_delta;
+    upper->tilt = 0;
+    return 0;
 }
 
-int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work, int64_t n_work, hs_crossing *out)
+int hs_contour_add_below(const hs_contour *C, double wall, double eps, double log_delta, double *work, int64_t n_work)
+{
+    hs_ceiling upper;
+    return eps >= wall || saddle_below(C, eps, log_delta, work, n_work, &upper);
+}
+
+void hs_point_logs(const hs_point *p, double *out)
+{
+    double slack;
+    out[1] = p->log_scale + log(p->estimate);
+    out[2] = p->log_scale + log(p->upper);
+    slack = 4 * HS_U * (2 + fabs(p->log_scale) + fabs(out[2] - p->log_scale));
+    out[0] = p->lower > 0 ? p->log_scale + log(p->lower) - slack : -HUGE_VAL;
+    out[2] += slack;
+}
+
+int hs_contour_larger_delta(hs_contour *C, double eps, double known, double *work, int64_t n_work, hs_point *out,
+                            int *second, hs_ceiling *upper)
+{
+    double logs[3];
+    int st;
+    *second = HS_LEFT_OUT;
+    upper->tilt = 0;
+    C->run.add = 0;
+    st = hs_contour_delta(C, eps, work, n_work, out);
+    if (st != HS_OK) return st;
+    hs_point_logs(out, logs);
+    if (known <= logs[0] || saddle_below(C, eps, logs[0], work, n_work, upper)) return st;
+    C->run.add = 1;
+    *second = hs_contour_delta(C, eps, work, n_work, out + 1);
+    return st;
+}
+
+int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work, int64_t n_work, hs_crossing *out,
+                          int *second)
 {
     double log_delta = log(delta);
-    hs_crossing other;
-    int st, second;
+    int st;
+    *second = HS_LEFT_OUT;
     C->run.add = 0;
     st = hs_contour_eps(C, log_delta, work, n_work, out);
-    if (st > HS_LOOSE) return st;
+    if (st != HS_OK) return st;
     if (out->lower > 0 && hs_contour_add_below(C, wall, out->lower, nextafter(log_delta, -HUGE_VAL), work, n_work))
         return st;
     C->run.add = 1;
-    second = hs_contour_eps(C, log_delta, work, n_work, &other);
-    if (second > HS_LOOSE) return second;
-    if (other.upper > out->upper) out->delta = other.delta;
-    out->lower = fmax(out->lower, other.lower);
-    out->estimate = fmax(out->estimate, other.estimate);
-    out->upper = fmax(out->upper, other.upper);
-    return st > second ? st : second;
+    *second = hs_contour_eps(C, log_delta, work, n_work, out + 1);
+    return st;
 }

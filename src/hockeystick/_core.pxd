@@ -83,7 +83,15 @@ cdef extern from "hs.h" nogil:
     int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs_point *out)
     int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, int64_t n_work, double *out)
     int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work, hs_crossing *out)
-    int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work, int64_t n_work, hs_crossing *out)
+    # both.c
+    enum:
+        HS_LEFT_OUT
+    ctypedef struct hs_ceiling:
+        double log_delta, tilt, at_zero
+    int hs_contour_larger_delta(hs_contour *C, double eps, double known, double *work, int64_t n_work, hs_point *out,
+                                int *second, hs_ceiling *upper)
+    int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work, int64_t n_work, hs_crossing *out,
+                              int *second)
     # kept.c
     enum:
         HS_KEPT_MORE
@@ -223,8 +231,6 @@ cdef extern from "hs.h" nogil:
     int hs_saddle_cumulants(const hs_run *run, double t, const hs_lent *lent, double *out)
     int hs_saddle_moments_upper(const hs_run *run, int have_eps, double value, const hs_lent *lent, double *tilt,
                                 double *upper)
-    ctypedef struct hs_ceiling:
-        double log_delta, tilt, at_zero
     int hs_saddle_delta_upper(const hs_run *run, double eps, double enough, const hs_lent *lent, hs_ceiling *out)
     ctypedef struct hs_atoms:
         const int64_t *first

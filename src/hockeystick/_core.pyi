@@ -156,6 +156,18 @@ def contour_eps(
     outline: _Table | None = ...,
     light_outline: int = ...,
 ) -> Crossing: ...
+def contour_larger_delta(
+    m: _Vector,
+    q: _Vector,
+    k: _Vector,
+    eps: float,
+    known: float,
+    rtol: float,
+    T0: float,
+    n_threads: int,
+    work: _Vector,
+    n_max: int = ...,
+) -> tuple[Scaled, Scaled | None, float, float]: ...
 def contour_larger_eps(
     m: _Vector,
     q: _Vector,
@@ -167,7 +179,7 @@ def contour_larger_eps(
     n_threads: int,
     work: _Vector,
     n_max: int = ...,
-) -> Crossing: ...
+) -> tuple[Crossing, Crossing | None]: ...
 def chernoff_upper(
     m: _Vector,
     q: _Vector,

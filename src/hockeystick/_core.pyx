@@ -328,21 +328,39 @@ def contour_eps(m, q, k, int add, double log_delta, double rtol, double T0, int 
     return crossing(status, &at, fits is not None)
 
 
-def contour_larger_eps(m, q, k, double delta, double wall, double rtol, double T0, int n_threads,
-                       cnp.ndarray work not None, int64_t n_max=HS_OUTER_MAX):
-    """Crossing: one certified eps, the larger over both directions; see hs.h."""
+def contour_larger_delta(m, q, k, double eps, double known, double rtol, double T0, int n_threads,
+                         cnp.ndarray work not None, int64_t n_max=HS_OUTER_MAX):
+    """(Scaled of REMOVE, of ADD or None where that is left out, tilt, at_zero): certified deltas; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_contour C = contour_of(run_of(m, q, k, 0), &poll)
-    cdef hs_crossing at
-    cdef int status
+    cdef hs_point p[2]
+    cdef hs_ceiling upper = hs_ceiling(0, 0, 0)
+    cdef int status, second
     cdef int64_t n_lent = cnp.PyArray_SIZE(work)
     cdef double *lent = doubles(work, n_lent)
-    memset(&at, 0, sizeof(at))
+    memset(p, 0, sizeof(p))
     C.n_threads, C.n_max, C.rtol, C.T0 = n_threads, n_max, rtol, T0
     with nogil:
-        status = hs_contour_larger_eps(&C, delta, wall, lent, n_lent, &at)
+        status = hs_contour_larger_delta(&C, eps, known, lent, n_lent, p, &second, &upper)
     passed(&poll)
-    return crossing(status, &at, False)
+    return scaled(status, &p[0]), scaled(second, &p[1]) if second != HS_LEFT_OUT else None, upper.tilt, upper.at_zero
+
+
+def contour_larger_eps(m, q, k, double delta, double wall, double rtol, double T0, int n_threads,
+                       cnp.ndarray work not None, int64_t n_max=HS_OUTER_MAX):
+    """(Crossing of REMOVE, of ADD or None where that is left out): certified eps; see hs.h."""
+    cdef hs_poll poll = polling()
+    cdef hs_contour C = contour_of(run_of(m, q, k, 0), &poll)
+    cdef hs_crossing at[2]
+    cdef int status, second
+    cdef int64_t n_lent = cnp.PyArray_SIZE(work)
+    cdef double *lent = doubles(work, n_lent)
+    memset(at, 0, sizeof(at))
+    C.n_threads, C.n_max, C.rtol, C.T0 = n_threads, n_max, rtol, T0
+    with nogil:
+        status = hs_contour_larger_eps(&C, delta, wall, lent, n_lent, at, &second)
+    passed(&poll)
+    return crossing(status, &at[0]), crossing(second, &at[1]) if second != HS_LEFT_OUT else None
 
 
 def chernoff_upper(m, q, k, int add, int have_eps, double value, double[::1] work,

@@ -145,13 +145,30 @@ MANY_ROWS = 128
 """Rows of a rule from which the saddle's bound takes longer than an answer of a line that is kept."""
 
 
+def ceilings(question, add: int) -> list[tuple[float, float]]:
+    """(tilt, at_zero) of those that are kept, the latest first."""
+    return question.run._cache.setdefault((question.adjacency, add, "ceilings"), [])
+
+
+def keep_ceiling(known: list[tuple[float, float]], tilt: float = 0.0, at_zero: float = 0.0) -> None:
+    """One more of them; tilt 0: none was found."""
+    if tilt:
+        known[:] = [(tilt, at_zero), *known[: CEILINGS - 1]]
+
+
+def clearly_upper(known: list[tuple[float, float]], eps: float) -> float:
+    """An upper end of log delta(eps) by ceilings that are kept, moved up so far that it decides nothing which the
+    question's own saddle would not."""
+    return min((at_zero - tilt * eps for tilt, at_zero in known), default=math.inf) + CLEARLY
+
+
 def below(question, add: int, eps: float, log_delta: float) -> bool:
     """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
     if log_delta == -math.inf:
         return False
     if question.gaussian:
-        known = question.run._cache.setdefault((question.adjacency, add, "ceilings"), [])
-        if any(at_zero - tilt * eps <= log_delta - CLEARLY for tilt, at_zero in known):
+        known = ceilings(question, add)
+        if clearly_upper(known, eps) <= log_delta:
             return True
         for ruled in question.rules:
             if ruled.apart or ruled.steps.shift.size > MANY_ROWS:
@@ -162,8 +179,8 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
         else:
             status, *found = _saddle_upper(question.steps, add, eps, log_delta, question.n_threads)
         upper, tilt, at_zero = found
-        if status == _core.OK and tilt:
-            known[:] = [(tilt, at_zero), *known[: CEILINGS - 1]]
+        if status == _core.OK:
+            keep_ceiling(known, tilt, at_zero)
         return status == _core.OK and upper <= log_delta
     if eps >= 0 and _variation_upper(question, add) * UP <= exp_lower(log_delta):
         return True

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _core, scratch
-from ..answers import ZERO, Crossing, Point, Root, Scaled, log_rows
+from ..answers import ZERO, Crossing, Point, Root, Scaled, larger, log_rows
 from ..arguments import exp_upper, log_upper
 from ..compression import Ruled
 from ..outward import UP, U, log_floor, log_slack, log_sum
@@ -77,16 +77,18 @@ HOPELESS = (_core.NO_SADDLE, _core.TOO_WIDE, _core.NO_BRACKET)
 
 
 class Kernels(NamedTuple):
-    """What asks for a point, or for a root: a line, a hyperbola, a line at a fixed place; and how it is named."""
+    """What asks for a point, or for a root: a line, a hyperbola, a line in both directions, one at a fixed place; and
+    how it is named."""
 
     line: Callable
     hyperbola: Callable
+    larger: Callable
     placed: Callable
     named: Callable
 
 
-POINT = Kernels(_core.contour_delta, _core.hyperbola_delta, placed.point, Scaled.point)
-ROOT = Kernels(_core.contour_eps, _core.hyperbola_eps, placed.root, Crossing.root)
+POINT = Kernels(_core.contour_delta, _core.hyperbola_delta, _core.contour_larger_delta, placed.point, Scaled.point)
+ROOT = Kernels(_core.contour_eps, _core.hyperbola_eps, _core.contour_larger_eps, placed.root, Crossing.root)
 
 LONG_RUN = ((5.0, math.inf), (12.0, 1e6), (math.inf, 1e4))
 """(sensitivity/sigma, compositions) up to which long lines of few steps are tried: beyond, inner grids hardly ever
@@ -105,10 +107,18 @@ FAR_FROM_ONE = -32.0
 """log(1 - delta) from which delta is known by its distance from 1: 1e-14."""
 
 
-def point(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, nodes: int = MOST_NODES):
+def point(
+    steps: GaussianSteps,
+    add: int,
+    eps: float,
+    rtol: float = RTOL,
+    n_threads: int = 1,
+    nodes: int = MOST_NODES,
+    said: Scaled | None = None,
+):
     """A certified point of the curve, or None. Proof: headers of csrc/line/contour.c and csrc/curve/hyperbola.c. nodes:
-    at most so many outer ones of a line."""
-    answer = _answer(POINT, steps, add, eps, rtol, n_threads, nodes)
+    at most so many outer ones of a line. said: what the first line has said, where it was asked."""
+    answer = _answer(POINT, steps, add, eps, rtol, n_threads, nodes, said=said)
     return answer and answer.point("contour")
 
 
@@ -150,25 +160,43 @@ def _points(steps: GaussianSteps, add: int, eps: np.ndarray, rtol: float, n_thre
 
 
 def root(
-    steps: GaussianSteps, add: int, log_delta: float, rtol: float = RTOL, n_threads: int = 1, nodes: int = MOST_NODES
+    steps: GaussianSteps,
+    add: int,
+    log_delta: float,
+    rtol: float = RTOL,
+    n_threads: int = 1,
+    nodes: int = MOST_NODES,
+    said: Crossing | None = None,
 ):
     """A certified root of delta(eps) = e^log_delta, or None: certified deltas at both ends bracket the target
-    [theory: line.root]."""
-    answer = _answer(ROOT, steps, add, log_delta, rtol, n_threads, nodes)
+    [theory: line.root]. nodes, said: as in `point`."""
+    answer = _answer(ROOT, steps, add, log_delta, rtol, n_threads, nodes, said=said)
     return answer and answer.root("contour")
 
 
-def larger_root(steps: GaussianSteps, delta: float, wall: float, n_threads: int) -> Root | None:
-    """The larger root over both directions where the line, which is tried first, reaches its goal, or None
-    [theory: line.both]. wall: an eps from which ADD is not the larger."""
-    b = steps.shift.size
+def larger_of(ask: Kernels, question, at: float, known: float):
+    """(The larger Point at eps >= 0, or Root at delta, over both directions, None where the line is not tried first or
+    misses its goal; the ceiling of ADD that was found at a point) [theory: line.both]. known: an eps from which ADD is
+    not the larger; of a point, an upper end of its log delta."""
+    steps, n_threads = question.steps, question.n_threads
     if not _line_first(steps):
-        return None
+        return None, ()
+    b = steps.shift.size
     work = scratch.borrow(_core.contour_work(b, n_threads))
     short = (SHORT_LINE,) if b <= HYPERBOLA_STEPS else ()
-    answer = _core.contour_larger_eps(*steps, delta, wall, RTOL, MARGIN, n_threads, work, *short)
+    remove, add, *ceiling = ask.larger(*steps, at, known, RTOL, MARGIN, n_threads, work, *short)
     scratch.give_back(work)
-    return answer.root("contour") if answer.status == _core.OK else None
+    if remove.status != _core.OK or (add and add.status != _core.OK):
+        question.lined = ask, at, (remove, add)
+        return None, ceiling
+    found = ask.named(remove, "contour").within_a_curve(at)
+    return larger(found, ask.named(add, "contour").within_a_curve(at)) if add else found, ceiling
+
+
+def lined(ask: Kernels, question, add: int, at: float):
+    """What the line said of one direction where both were asked at once and one fell short, or None."""
+    kept = question.lined
+    return kept[2][add] if kept and kept[:2] == (ask, at) else None
 
 
 def ruled(ask: Kernels, question, add: int, at: float):
@@ -323,9 +351,9 @@ def _long_lines(line, asked, goals, n_threads, work, found, nodes, **pairs):
     return found
 
 
-def _answer(ask, steps, add: int, at: float, rtol: float, n_threads: int, nodes=MOST_NODES, paired=None):
+def _answer(ask, steps, add: int, at: float, rtol: float, n_threads: int, nodes=MOST_NODES, paired=None, said=None):
     """The first contour to reach rtol: hyperbola and short line in the likely order, long lines; else the narrowest or
-    None. Rows of pairs are turned to the direction."""
+    None. Rows of pairs are turned to the direction. said: what the short line has said."""
     line, hyperbola, *_ = ask
     branches, pairs = (paired.branches, {"pairs": paired.pairs}) if paired else (steps, {})
     few = branches.shift.size <= HYPERBOLA_STEPS and (not paired or _curved(branches))
@@ -337,7 +365,7 @@ def _answer(ask, steps, add: int, at: float, rtol: float, n_threads: int, nodes=
         for straight in _order(branches) if few else (True,):
             if straight:
                 most = SHORT_LINE if few else nodes
-                answer = line(*steps, add, at, rtol, margin(rtol), n_threads, work, most, **pairs)
+                answer = said or line(*steps, add, at, rtol, margin(rtol), n_threads, work, most, **pairs)
                 hopeless = answer.status == _core.NO_SADDLE
                 longer = few and answer.status not in (*HOPELESS, _core.LOOSE)
             elif not _curved(branches):

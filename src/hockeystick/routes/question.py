@@ -39,6 +39,7 @@ class Question:
     lines : lines that serve more than one eps (near.py), where many are asked; else None.   loose : whether these may
     be as wide as a line aims at, and not only about as wide as one placed at the eps itself.
     wide : a relative width of delta that will do, where a rougher line is cheaper; 0: none is known.
+    lined : what a line said that was asked for both directions at once and fell short (contour.lined), or None.
     place : where a root was found last (mixed.Place), for the next one of the same question, or None.
     """
 
@@ -50,6 +51,7 @@ class Question:
         "few",
         "gaussian",
         "known",
+        "lined",
         "lines",
         "loose",
         "mirrored",
@@ -70,7 +72,7 @@ class Question:
         self.why, self.rough, self.about, self.known = "", False, 0.0, None
         self.lines: dict | None = None
         self.loose, self.wide = False, 0.0
-        self.place = None
+        self.place = self.lined = None
         self._steps = None
         self.gaussian, self.total, self.wall, self.mirrored = gaussian_facts(run, adjacency)
         self.replaced = not self.gaussian and adjacency == "replace_one" and all_gaussian(run)

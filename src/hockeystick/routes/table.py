@@ -37,7 +37,7 @@ class Route(NamedTuple):
     0 for REMOVE, 1 for ADD.
     points : (question, add, increasing eps) -> rows of log_lower, log_estimate, log_upper, terms: many points of one
     call share what they can; NaN where they do not.
-    larger_root : (question, delta) -> the larger root over REMOVE and ADD, where that is cheaper than both.
+    larger_point, larger_root : (question, eps or delta) -> the larger of REMOVE and ADD, if that is cheaper than both.
     prune : whether it pays to ask first, by a cheap upper end, if the second direction can be the larger.
     """
 
@@ -46,6 +46,7 @@ class Route(NamedTuple):
     root: Callable
     prune: bool = True
     points: Callable | None = None
+    larger_point: Callable | None = None
     larger_root: Callable | None = None
 
 
@@ -68,7 +69,8 @@ def _contour_point(question, add: int, eps: float):
     if not question.few:
         asked = contour.POINT, question, add, eps
         found = contour.ruled(*asked) or contour.at_fixed_place(*asked)
-    found = found or contour.point(question.steps, add, eps, question.goal, question.n_threads, question.nodes)
+    said = contour.lined(contour.POINT, question, add, eps)
+    found = found or contour.point(question.steps, add, eps, question.goal, question.n_threads, question.nodes, said)
     if _is_known(found) or not question.run.listed:
         return found
     return contour.near_one(question.steps, add, eps) or found
@@ -97,7 +99,8 @@ def _contour_root(question, add: int, delta: float):
         if not question.few:
             asked = contour.ROOT, question, add, log_delta
             found = contour.ruled(*asked) or contour.at_fixed_place(*asked)
-        found = found or contour.root(question.steps, add, log_delta, question.goal, question.n_threads, question.nodes)
+        most = question.n_threads, question.nodes, contour.lined(contour.ROOT, question, add, delta)
+        found = found or contour.root(question.steps, add, log_delta, question.goal, *most)
     if found is None:
         if not question.few and (zero := _ruled_zero(question, add, delta)):
             return zero
@@ -146,10 +149,21 @@ def _long_root(question, add: int, delta: float):
     return found
 
 
-def _larger_contour_root(question, delta: float):
+def _larger_contour_point(question, eps: float):
     """None where the contour, or each direction, has to be asked on its own."""
+    if not (question.few and question.total > 1 and eps >= 0):
+        return None
+    kept = bounds.ceilings(question, 1)
+    known = -math.inf if eps >= _wall(question) else bounds.clearly_upper(kept, eps)
+    found, ceiling = contour.larger_of(contour.POINT, question, eps, known)
+    bounds.keep_ceiling(kept, *ceiling)
+    return found
+
+
+def _larger_contour_root(question, delta: float):
+    """The same of a root."""
     if question.few and question.total > 1:
-        return contour.larger_root(question.steps, delta, _wall(question), question.n_threads)
+        return contour.larger_of(contour.ROOT, question, delta, _wall(question))[0]
     return None
 
 
@@ -428,7 +442,12 @@ def edgeworth():
 
 TABLE = {
     "contour": Route(
-        contour.TERMS, _contour_point, _contour_root, points=_contour_points, larger_root=_larger_contour_root
+        contour.TERMS,
+        _contour_point,
+        _contour_root,
+        points=_contour_points,
+        larger_point=_larger_contour_point,
+        larger_root=_larger_contour_root,
     ),
     "prv": Route(("mesh", "truncation", "fft_rounding"), _prv_point, _prv_root),
     "pld": Route(("mesh", "truncation", "rounding"), _pld_point, _pld_root, points=_pld_points),
