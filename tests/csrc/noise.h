@@ -41,6 +41,7 @@ void hs_noisy_hs_cis_m1(double x, double *re, double *im);
 #define hs_expm1mx_small(x) hs_noisy_hs_expm1mx_small(x)
 #define hs_expm1(x) hs_noisy_hs_expm1(x)
 #define hs_expm1mx(x) hs_noisy_hs_expm1mx(x)
+#define hs_h2(x) (fabs(x) <= 0.1 ? hs_noisy_hs_expm1mx_small(x) : hs_noisy_expm1(x) - (x))
 #define hs_exp_m1(x, m1) hs_noisy_hs_exp_m1(x, m1)
 #define hs_atan2(y, x) hs_noisy_hs_atan2(y, x)
 #define hs_log_add(a, b) hs_noisy_hs_log_add(a, b)
