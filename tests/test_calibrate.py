@@ -271,3 +271,18 @@ def test_runs_between_two_curves():
     assert hs.delta(epoch(found.value * 0.98), 1.0).upper > 1e-5 > hs.delta(epoch(found.limit * 1.02), 1.0).lower
     epochs = hs.calibrate(lambda k: epoch(2.0) * k, over=(1, 5), eps=2.0, delta=1e-5)
     assert (epochs.value, epochs.limit) == (2, 4)
+
+
+@pytest.mark.parametrize(
+    "make_run, eps, most",
+    [
+        (lambda sigma: hs.random_allocation(hs.gaussian(sigma), 100) * 10, 2.0, 9),  # 16 from the middle of the range
+        (lambda sigma: hs.group(hs.poisson_subsampled(hs.gaussian(sigma), 0.01), 4) * 1000, 3.0, 9),  # 40
+        (lambda sigma: hs.random_allocation(hs.gaussian(sigma), 100, participations=5), 1.0, 24),  # 52
+    ],
+)
+def test_a_search_begins_near_its_end(make_run, eps, most):
+    """A cheap score says where; secants, and not halves, lead to the ends of what is known between two curves."""
+    found = hs.calibrate(make_run, over=(0.5, 20.0), eps=eps, delta=1e-5)
+    assert found.evaluations <= most
+    assert found.bound.upper <= 1e-5 < hs.delta(make_run(found.limit), eps).lower

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,9 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import attacks, query, risk, risk_gdp
 from .arguments import respelled
-from .bound import AccuracyError, Bound, DomainError
+from .bound import AccuracyError, Bound, DomainError, HockeystickError
+from .routes import moments
 from .search import Calibration, Search
+from .what.allocation import allocates
 from .what.mechanism import K_MAX, Q_MIN, Run, count, gaussian, poisson_subsampled, real
+from .what.pair import all_gaussian
+from .what.topk import enclosed
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -22,6 +27,10 @@ TOL_RANGE = (1e-12, 0.5)
 FAR = 1e-3
 """A delta below this part of the target decides a side of the search and nothing more."""
 
+ORDERS, PARTS = (2, 4, 8, 16, 32, 64, 128, 256), 32
+"""Orders of moments by which a calibration finds about where it ends, and most distinct steps of a run of which they
+are asked."""
+
 MU_WIDTHS = (1e-5, 1e-2, 0.3)
 WIDTHS = (1e-4, 1e-8)
 """Asked for in turn where a bound does not tell whether a run meets a target."""
@@ -31,13 +40,15 @@ class Target(NamedTuple):
     """ask(run, width) gives the Bound that is compared with `level`: to be at most that if `sign` is 1, at least that
     if -1.
 
-    `width` is a wanted relative width, or None for what comes soonest.
+    `width` is a wanted relative width, or None for what comes soonest. about(run), where there is one, is cheap: about
+    the score of `run`, or its sign where that is large.
     """
 
     ask: Callable
     sign: int
     level: float
     text: str
+    about: Callable[[Run], float] | None = None
 
     def meets(self, bound: Bound) -> bool:
         return bound.upper <= self.level if self.sign > 0 else bound.lower >= self.level
@@ -266,14 +277,15 @@ def _solve(make_run, target: Target, over, tol, start, advice: str = "") -> Cali
     tol = real("tol", tol, "from {:g} to {:g}".format(*TOL_RANGE))
     if not TOL_RANGE[0] <= tol <= TOL_RANGE[1]:
         raise DomainError(f"tol must be from {TOL_RANGE[0]:g} to {TOL_RANGE[1]:g}, got {tol!r}")
-    first = math.sqrt(lo) * math.sqrt(hi) if start is None else real("start", start, "in `over`")
+    middle = math.sqrt(lo) * math.sqrt(hi)
+    first = middle if start is None else real("start", start, "in `over`")
     if not lo <= first <= hi:
         raise DomainError(f"start must lie in over=({lo!r}, {hi!r}), got {start!r}")
     if not callable(make_run):
         raise DomainError(f"make_run must be a function of the parameter, got {make_run!r}")
     search = Search(make_run, target, lo, hi, whole, tol)
     search.advice = advice
-    return search.solve(first)
+    return search.solve(search.near(target.about) if start is None and target.about else first)
 
 
 def _target(options: Asked, **asked: Any) -> Target:
@@ -283,7 +295,8 @@ def _target(options: Asked, **asked: Any) -> Target:
     if given == {"eps", "delta"}:
         eps, delta = _between("eps", asked["eps"], 0.0, math.inf, closed=True), _between("delta", asked["delta"], 0, 1)
         text = f"eps={eps!r} at delta={delta!r}"
-        return Target(lambda run, width: _delta(run, eps, delta, width, options), 1, delta, text)
+        about = functools.partial(_about, eps=eps, level=delta, options=options)
+        return Target(lambda run, width: _delta(run, eps, delta, width, options), 1, delta, text, about)
     if given == {"advantage"}:
         at = _between("advantage", asked["advantage"], 0, 1)
         return Target(lambda run, width: risk.advantage(run, rtol=width, **options), 1, at, f"advantage={at!r}")
@@ -315,6 +328,39 @@ def _delta(run, eps: float, level: float, width, options: Any) -> Bound:
     if width is None:
         return query.delta_or_less(run, eps, FAR * level, **options)
     return query.delta(run, eps, rtol=width, **options)
+
+
+def _about(run: Run, eps: float, level: float, options: Any) -> float:
+    """About log(delta(eps)/level), or any number below 0 where Chernoff's bound is; NaN where neither this nor a rough
+    contour says something, or a line is quicker. Of a run between two curves the upper one's; a replaced record of
+    random allocation is zeroed first, at half of eps."""
+    if all_gaussian(run) or len(run.parts) > PARTS or not eps > 0:
+        return math.nan
+    sides = {name: options[name] for name in ("adjacency", "direction") if name in options}
+    runs: tuple[Run, ...] = (run,)
+    if between := enclosed(run):
+        runs = between.above
+    if sides.get("adjacency") == "replace_one" and any(map(allocates, runs)):
+        sides, eps = {"adjacency": "zero_out"}, 0.5 * eps
+    goal = math.log(level)
+    found = [_chernoff(one, eps, goal, sides) for one in runs]
+    if not min(found) < goal:
+        found = [query.about(one, eps, goal, **sides) for one in runs]
+    return min(found) - goal
+
+
+def _chernoff(run: Run, eps: float, enough: float, sides: Any) -> float:
+    """Chernoff's bound of log delta(eps) at orders that double, as long as it falls and is above `enough`
+    [theory: line.chernoff]."""
+    last = best = math.inf
+    for order in ORDERS:
+        t = order - 1
+        with suppress(HockeystickError):
+            last = t * (moments.rdp(run, order, **sides).upper - eps) + t * math.log(t) - order * math.log(order)
+        if not enough < last < best:
+            return min(last, best)
+        best = last
+    return best
 
 
 def _mu(run, delta: float, width, options: Any) -> Bound:

@@ -24,7 +24,7 @@ from .routes.question import Question
 from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS
 from .threads import in_order, threads
 from .what.allocation import observers
-from .what.mechanism import as_run, real
+from .what.mechanism import Run, as_run, real
 from .what.pair import ADJACENCIES, DIRECTIONS, mirrored, paired_steps
 
 if TYPE_CHECKING:
@@ -277,6 +277,17 @@ def delta_or_less(
         return worst.maximum(cheap, "delta", run, eps, **options)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads, math.log(enough))
     return settings.bound([settings.point(eps).of_delta()], eps)
+
+
+def about(run: Run, eps: float, log_delta: float, **options: Any) -> float:
+    """About log delta(eps), which may be about `log_delta`, by a rough contour; NaN where it declines."""
+    if worst.unsettled(run, options.get("adjacency", "")):
+        return math.nan
+    ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], direction="both", route="auto", rtol=None, n_threads=1)
+    settings = _Settings(run, **{**ask, **options})
+    settings.rough, settings.about = True, log_delta
+    found = [settings._ask("contour", "point", add, eps) for add in settings.directions]
+    return max((one.estimate for one in found if one and one.lower > -math.inf), default=math.nan)
 
 
 def at_most(run: Ran, eps: float, level: float, **options: Any) -> bool:

@@ -7,10 +7,14 @@ lies between them uses that the cost is monotone in the parameter; that `value` 
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from typing import Any, NamedTuple
 
-from .bound import AccuracyError, Bound
+import numpy as np
+
+from .bound import AccuracyError, Bound, HockeystickError
 from .what.allocation import allocates
 from .what.mechanism import as_run
 from .what.topk import enclosed
@@ -24,6 +28,11 @@ NARROW = 1e-4
 STEP = 2.0
 """Largest step in the log of the parameter while no bracket is known; it doubles as long as the side does not
 change."""
+
+
+PLACES, NEAR = 9, 0.02
+"""Places at which a cheap score is asked for, from the middle of the range outwards, and how near to its root a search
+begins, in the logarithm of the parameter."""
 
 
 class Calibration(NamedTuple):
@@ -67,6 +76,7 @@ class Search:
     """One calibration. `costly` and `private` are the ends of the range once the direction is known."""
 
     slope = 0.0  # of the score in the log of the parameter, near the root
+    rises: bool | None = None  # whether costs rise with the parameter, where a cheap score tells
     advice = ""  # what helps where the range holds no parameter
 
     def __init__(self, make_run, target, lo, hi, whole: bool, tol: float):
@@ -92,6 +102,32 @@ class Search:
                 self.tried[x] = _Tried(x, -math.inf, math.inf, math.inf, False, False, None)
         return self.tried[x]
 
+    def near(self, about) -> float:
+        """Where the search begins: about where a cheap score changes its sign, the middle of the range where it says
+        nothing. Far from its root a cost may take long, or be known by no narrow bound."""
+        ends = math.log(self.lo), math.log(self.hi)
+        places = np.linspace(*ends, PLACES + 2)[1:-1]
+        middle = PLACES // 2
+
+        @functools.cache
+        def sign(u: float) -> float:
+            try:
+                x = math.exp(u)
+                return float(np.sign(about(as_run(self.make_run(round(x) if self.whole else x)))))
+            except HockeystickError:
+                return math.nan
+
+        for i in range(middle):
+            for one, other in ((middle - i, middle - i - 1), (middle + i, middle + i + 1)):
+                low, high = float(places[one]), float(places[other])
+                if sign(low) * sign(high) < 0:
+                    while abs(high - low) > NEAR:
+                        mid = 0.5 * (low + high)
+                        low, high = (mid, high) if sign(mid) == sign(low) else (low, mid)
+                    self.rises = (sign(low) < 0) == (low < high)
+                    return min(max(math.exp(0.5 * (low + high)), self.lo), self.hi)
+        return math.sqrt(self.lo) * math.sqrt(self.hi)
+
     def solve(self, first: float) -> Calibration:
         one = self.clear(first)
         other = self.apart(one)
@@ -100,7 +136,12 @@ class Search:
         return self.prove(self.root(one, other))
 
     def apart(self, one: _Tried) -> _Tried:
-        """A point whose cost is certainly another one, near if the bounds are narrow: it tells the direction."""
+        """A point whose cost is certainly another one, near if the bounds are narrow: it tells the direction. Where
+        that is known, one towards the root."""
+        if self.rises is not None and _side(one):
+            x = one.x * math.exp(-2.5 * NEAR * _side(one) * (1 if self.rises else -1))
+            if self.lo <= x <= self.hi and (other := self.at(x)).estimate != one.estimate:
+                return other
         factor = 1.02
         while factor < self.hi / self.lo:
             for x in (max(one.x * factor, one.x + self.whole), min(one.x / factor, one.x - self.whole)):
@@ -152,7 +193,7 @@ class Search:
             elif len(seen) == 1 and (not inside or abs(u - last) > reach):
                 away = ends[-min(seen)] - last
                 u, reach = last + math.copysign(min(reach, abs(away)), away), 2 * reach
-            if inside and abs(u - last) <= goal and len(seen) == 2:
+            if inside and abs(u - last) <= goal:
                 return math.exp(u)
             point = self.at(math.exp(u))
             if point.x in (one.x, other.x):
@@ -184,20 +225,31 @@ class Search:
             elif middle.fails:
                 limit = middle
             elif enclosed(run := as_run(self.make_run(middle.x))) is not None or allocates(run):
-                value = self.towards(value, middle, lambda point: point.meets)
-                limit = self.towards(limit, middle, lambda point: point.fails)
+                value = self.towards(value, middle, "upper")
+                limit = self.towards(limit, middle, "lower")
                 break
             else:
                 raise AccuracyError(self.vague(value, limit))
         return Calibration(value.x, limit.x, value.bound, len(self.tried))  # [theory: risk.calibration]
 
-    def towards(self, point: _Tried, other: _Tried, holds) -> _Tried:
-        """The last point where `holds`, from `point` on, where it does, to `other`, where it does not: a run that is
-        known between two curves has one such point for each of them."""
-        while not self.close(point, other):
-            middle = self.at(0.5 * (point.x + other.x) if self.whole else math.sqrt(point.x) * math.sqrt(other.x))
-            point, other = (middle, other) if holds(middle) else (point, middle)
-        return point
+    def towards(self, point: _Tried, other: _Tried, end: str) -> _Tried:
+        """The last point from `point` to `other` whose `end` of the score, "upper" or "lower", is on the side that
+        that of `point` is on: a run that is known between two curves has one such point for each of them. By secants,
+        to a little beyond the root, of which every third step is a half of what is left."""
+        for i in itertools.count():
+            if self.close(point, other):
+                return point
+            a, b = math.log(point.x), math.log(other.x)
+            f, g = getattr(point, end), getattr(other, end)
+            u = math.log(0.5 * (point.x + other.x)) if self.whole else 0.5 * (a + b)
+            if i % 3 < 2 and not self.whole and math.isfinite(f - g) and f != g:
+                root = a + f * (b - a) / (f - g)
+                far = b if abs(root - a) < abs(root - b) else a
+                if min(a, b) <= root <= max(a, b):
+                    u = root + math.copysign(min(0.3 * self.tol, 0.5 * abs(far - root)), far - root)
+            middle = self.at(math.exp(u))
+            point, other = (middle, other) if (middle.meets if end == "upper" else middle.fails) else (point, middle)
+        raise AssertionError
 
     def outward(self, root: float, end: float, holds) -> _Tried | None:
         """The first point from the root towards `end` where `holds`; None if not even the end does."""
