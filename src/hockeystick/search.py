@@ -22,8 +22,8 @@ from .what.topk import enclosed
 EVALUATIONS = 200
 """Limit of evaluations: bisection alone narrows twelve decades to 1e-12 in under 70."""
 
-NARROW = 1e-4
-"""Relative width asked for at an integer whose first bound does not decide: the grids reach it at once."""
+NARROWER = 1e-4, 1e-5, 1e-6
+"""Relative widths asked for in turn where a bound does not decide: grids reach them where they are asked for."""
 
 STEP = 2.0
 """Largest step in the log of the parameter while no bracket is known; it doubles as long as the side does not
@@ -99,7 +99,7 @@ class Search:
                 low, mid, high = sorted(self.target.score(end) for end in (bound.lower, bound.estimate, bound.upper))
                 self.tried[x] = _Tried(x, low, mid, high, self.target.meets(bound), self.target.fails(bound), bound)
             except AccuracyError:
-                self.tried[x] = _Tried(x, -math.inf, math.inf, math.inf, False, False, None)
+                self.tried.setdefault(x, _Tried(x, -math.inf, math.inf, math.inf, False, False, None))
         return self.tried[x]
 
     def near(self, about) -> float:
@@ -218,26 +218,36 @@ class Search:
             raise AccuracyError(self.vague(value, None))
         while not self.close(value, limit):
             middle = self.at(0.5 * (value.x + limit.x) if self.whole else math.sqrt(value.x) * math.sqrt(limit.x))
-            if self.whole and not (middle.meets or middle.fails):
-                middle = self.at(middle.x, width=NARROW)  # there is no other integer to try
+            between = enclosed(run := as_run(self.make_run(middle.x))) is not None or allocates(run)
+            widths = () if between else NARROWER
+            middle = self.decided(middle.x, widths)
             if middle.meets:
                 value = middle
             elif middle.fails:
                 limit = middle
-            elif enclosed(run := as_run(self.make_run(middle.x))) is not None or allocates(run):
-                value = self.towards(value, middle, "upper")
-                limit = self.towards(limit, middle, "lower")
+            else:  # at the root no width decides, and between two curves none
+                value = self.towards(value, middle, "upper", widths)
+                limit = self.towards(limit, middle, "lower", widths)
+                if not (between or self.close(value, limit)):
+                    raise AccuracyError(self.vague(value, limit))
                 break
-            else:
-                raise AccuracyError(self.vague(value, limit))
         return Calibration(value.x, limit.x, value.bound, len(self.tried))  # [theory: risk.calibration]
 
-    def towards(self, point: _Tried, other: _Tried, end: str) -> _Tried:
+    def decided(self, x: float, widths: tuple[float, ...]) -> _Tried:
+        """A point with the first of the widths, after none, that says on which side of the target it is."""
+        point = self.at(x)
+        for width in widths:
+            if point.meets or point.fails:
+                break
+            point = self.at(point.x, width=width)
+        return point
+
+    def towards(self, point: _Tried, other: _Tried, end: str, widths: tuple[float, ...]) -> _Tried:
         """The last point from `point` to `other` whose `end` of the score, "upper" or "lower", is on the side that
         that of `point` is on: a run that is known between two curves has one such point for each of them. By secants,
         to a little beyond the root, of which every third step is a half of what is left."""
         for i in itertools.count():
-            if self.close(point, other):
+            if self.close(point, other, 0.4 if widths else 1.0):
                 return point
             a, b = math.log(point.x), math.log(other.x)
             f, g = getattr(point, end), getattr(other, end)
@@ -247,7 +257,7 @@ class Search:
                 far = b if abs(root - a) < abs(root - b) else a
                 if min(a, b) <= root <= max(a, b):
                     u = root + math.copysign(min(0.3 * self.tol, 0.5 * abs(far - root)), far - root)
-            middle = self.at(math.exp(u))
+            middle = self.decided(math.exp(u), widths)
             point, other = (middle, other) if (middle.meets if end == "upper" else middle.fails) else (point, middle)
         raise AssertionError
 
@@ -273,9 +283,9 @@ class Search:
                 2 * step, min(1.1 * short / abs(self.slope), STEP) if self.slope and math.isfinite(short) else 0.0
             )
 
-    def close(self, value: _Tried, limit: _Tried) -> bool:
+    def close(self, value: _Tried, limit: _Tried, part: float = 1.0) -> bool:
         gap = abs(value.x - limit.x)
-        return gap <= self.tol * min(value.x, limit.x) or (self.whole and gap <= 1)
+        return gap <= part * self.tol * min(value.x, limit.x) or (self.whole and gap <= 1)
 
     def unmet(self) -> str:
         best = self.at(self.private)
