@@ -176,7 +176,6 @@ class Curve:
         """Ever closer nodes around the eps where p = level, or where num[L > eps] = level with `dual`. ends: what is
         known of this eps, where that is wanted and not the height of the curve: these are asked last, as long as they
         come much nearer to each other. far: from where on nothing more is asked about it."""
-        start = self.start(level, dual, far) if not self.searched else []
         search = _Search(self, level, dual, min(0.3 * self.mu, 0.5))
         room = math.inf
         for _ in range(ROUNDS):
@@ -186,7 +185,7 @@ class Curve:
                     yield Nodes(*zip(*nodes, strict=True))
             if not self.searched:
                 self.searched = True
-                if self.add(start, FINE * level):
+                if self.add(self.start(level, dual, far), FINE * level):
                     continue
             eps = [min(max(e, -EPS_MAX), EPS_MAX) for e in search.next()]
             if eps and (self.add(eps, search.narrow) or self.add(search.halves(), search.narrow)):
