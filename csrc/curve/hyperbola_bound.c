@@ -188,8 +188,8 @@ HS_CLONES void hs_line_node(const hs_line *L, double x, double y, double *out, d
     for (j = lo; j < hi; j++) {
         im[j] = ci[j] + x * li[j] + y * lr[j];
         re[j] = fabs(im[j]);
+        er[j] = HS_U * (c0[j] + a * c1[j] - (f[j] - top));
     }
-    for (j = lo; j < hi; j++) er[j] = HS_U * (c0[j] + a * c1[j] - (f[j] - top));
     turn_line(hi - lo, top, f + lo, re + lo, im + lo);
     for (j = lo; j < hi; j++) er[j] *= f[j];
     size = hs_sum(f + lo, hi - lo);

@@ -39,6 +39,9 @@ static double end_upper(const hs_law *w, double t, int right, double top)
 static double ends_upper(const hs_law *w, double t, double top)
 { return end_upper(w, t, 0, top) + end_upper(w, t, 1, top); }
 
+/* n points of a tile, and those of no mass that fill its last lanes. */
+static inline int lanes_of(int n) { return (n + 7) / 8 * 8; }
+
 /* Sums over points: M(t), over e^top, or M(t) - 1, moduli of its terms, their errors, and of e^{lp + t l - top} times
  * 1, l, l^2. */
 typedef struct {
@@ -75,7 +78,8 @@ HS_CLONES static point_sums sum_points(const hs_law *w, double t, double top, in
         double of[8] = {0}, size[8] = {0}, err[8] = {0}, s0[8] = {0};
         double s1[8] = {0}, s2[8] = {0};
         size_t n = w->n - j < TILE ? (size_t)(w->n - j) : TILE;
-        for (i = (int)n; i < TILE; i++) {
+        const int full = lanes_of((int)n);
+        for (i = (int)n; i < full; i++) {
             l[i] = dl[i] = dp[i] = 0;
             lp[i] = -1e4;
         }
@@ -83,7 +87,7 @@ HS_CLONES static point_sums sum_points(const hs_law *w, double t, double top, in
         memcpy(lp, w->lp + j, n * sizeof *l);
         memcpy(dl, w->dl + j, n * sizeof *l);
         memcpy(dp, w->dp + j, n * sizeof *l);
-        for (k = 0; k < TILE; k += 8)
+        for (k = 0; k < full; k += 8)
             for (i = 0; i < 8; i++) {
                 double L = l[k + i], x = t * L, big = hs_exp(lp[k + i] + x - top);
                 double one, own;
@@ -226,14 +230,15 @@ HS_CLONES static plain_sums sum_plain(const hs_law *w, double t)
     S.at = w->l[best];
     for (j = 0; j < w->n; j += TILE) {
         int n = (int)(w->n - j < TILE ? w->n - j : TILE);
-        for (i = n; i < TILE; i++) {
+        const int full = lanes_of(n);
+        for (i = n; i < full; i++) {
             a[i] = d[i] = 0;
             b[i] = -1e4;
         }
         for (i = 0; i < n; i++) a[i] = w->l[j + i] - S.at;
         memcpy(d, w->dp + j, sizeof(double) * (size_t)n);
         for (i = 0; i < n; i++) b[i] = w->lp[j + i] + t * w->l[j + i] - S.top;
-        for (k = 0; k < TILE; k += 8)
+        for (k = 0; k < full; k += 8)
             for (i = 0; i < 8; i++) {
                 double x = a[k + i], p = hs_exp(b[k + i]);
                 s0[i] += p;

@@ -149,6 +149,9 @@ static inline double hs_grown_upper(double x)
     return far != 0 ? grown : x * (1 + x);
 }
 
+/* The same outside of a vector's loop: what is small, as most is, costs no exponential. */
+static inline double hs_one_grown_upper(double x) { return x < 1e-3 ? x * (1 + x) : hs_grown_upper(x); }
+
 /* About the variance of the loss of a subsampled step. */
 static inline double hs_rough_variance(double m, double q) { return q * (q == 1 ? m * m : q * expm1(fmin(m * m, 50))); }
 

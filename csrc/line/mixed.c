@@ -31,10 +31,21 @@
 #define SLACK 1e-9 /* relative, of a bound that only widens: its exponents are known to 1e-12 of their size */
 #define TILE 64    /* nodes that are summed together */
 
-/* eps against the lattice: the loss below it is `rest` below, the one above `x` above; a = c step, s = step. */
+/* eps against the lattice: the loss below it is `rest` below, the one above `x` above; a = c step, s = step. Then
+ * e^{-a}, e^{-s}, 1 - e^{-a}, 1 - e^{-a-s}, e^{-x}, and what the numerator of the kernel is made of, 1 - e^{-x} and
+ * e^{-x} (1 - e^{-rest}). */
 typedef struct {
     double a, s, x, rest;
+    double ea, es, below, above;
+    double ex, p, q;
 } gap;
+
+static gap gap_of(double a, double s, double x, double rest)
+{
+    gap at = {a, s, x, rest, exp(-a), exp(-s), -expm1(-a), -expm1(-a - s), exp(-x), -expm1(-x), 0};
+    at.q = at.ex * -expm1(-rest);
+    return at;
+}
 
 /* The kernel kappa of the period, minus its derivative in eps, and bounds of the moduli of both. */
 typedef struct {
@@ -43,18 +54,18 @@ typedef struct {
 } kernel;
 
 /* At w = a + i theta: |numerator of kappa| and the moduli of its two factors. */
-static kernel kernel_at(gap at, double theta)
+static kernel kernel_at(const gap *at, double theta)
 {
-    double er, ei, ea = exp(-at.a), es = exp(-at.s);
+    const double ea = at->ea, es = at->es, p = at->p, q = at->q;
+    double er, ei, nr, ni;
     double ar, ai, br, bi;
-    double p = -expm1(-at.x), q = exp(-at.x) * -expm1(-at.rest), nr, ni;
     double xr, xi, ra, rb;
     double dd;
     kernel out;
     hs_cis_m1(-theta, &er, &ei);
-    ar = -expm1(-at.a) - ea * er;
+    ar = at->below - ea * er;
     ai = -ea * ei; /* 1 - e^{-w} */
-    br = -expm1(-at.a - at.s) - ea * es * er;
+    br = at->above - ea * es * er;
     bi = -ea * es * ei; /* 1 - e^{-w-s} */
     nr = p + q * ea * (1 + er);
     ni = q * ea * ei;
@@ -67,10 +78,10 @@ static kernel kernel_at(gap at, double theta)
     xi = (ar * bi + ai * br) * rb; /* of modulus 1 */
     out.kr = (nr * xr + ni * xi) * ra * rb;
     out.ki = (ni * xr - nr * xi) * ra * rb;
-    out.dr = exp(-at.x) * br / dd;
-    out.di = -exp(-at.x) * bi / dd;
+    out.dr = at->ex * br / dd;
+    out.di = -at->ex * bi / dd;
     out.size = (p + q * ea) * ra * rb;
-    out.slope = exp(-at.x) / sqrt(dd);
+    out.slope = at->ex / sqrt(dd);
     return out;
 }
 
@@ -504,16 +515,15 @@ static double from_lattice(const hs_mixed *A, double V, double eps)
 /* The least place V0 whose loss is at or above eps, and eps between it and the place below. */
 static gap place_of(const hs_mixed *A, double eps, double *V0)
 {
-    gap at = {A->c * A->step, A->step, 0, 0};
-    *V0 = ceil(eps / A->step - A->shift);
-    if (!(fabs(*V0) < 2e15 && fabs(A->shift) < 2e15)) return at; /* places would not be exact */
-    while ((at.x = from_lattice(A, *V0, eps)) < 0) *V0 += 1;
+    double x, s = A->step, a = A->c * s;
+    *V0 = ceil(eps / s - A->shift);
+    if (!(fabs(*V0) < 2e15 && fabs(A->shift) < 2e15)) return gap_of(a, s, 0, 0); /* places would not be exact */
+    while ((x = from_lattice(A, *V0, eps)) < 0) *V0 += 1;
     while (from_lattice(A, *V0 - 1, eps) >= 0) {
         *V0 -= 1;
-        at.x = from_lattice(A, *V0, eps);
+        x = from_lattice(A, *V0, eps);
     }
-    at.rest = -from_lattice(A, *V0 - 1, eps);
-    return at;
+    return gap_of(a, s, x, -from_lattice(A, *V0 - 1, eps));
 }
 
 /* Sums over the nodes of a period: the kernel against f, its slope in eps, moduli; what rounding, quadrature and a
@@ -525,13 +535,13 @@ typedef struct {
 
 /* turns: places from the reference of the phases to eps, within N; dx and ds: errors of the place and, relative, of the
  * lattice's step; edge: what the kernel jumps by where a lattice point may lie on either side of eps. */
-static period_sums sum_period(const hs_mixed *A, gap at, double turns, double dx, double ds, double edge)
+static period_sums sum_period(const hs_mixed *A, const gap *at, double turns, double dx, double ds, double edge)
 {
     period_sums S = {0, 0, 0, 0, 0, 0};
-    double s = A->step, Nd = (double)A->N;
+    double s = A->step, Nd = (double)A->N, far = exp(at->x - at->a - s);
     int64_t n;
     for (n = 0; n <= A->last; n++) {
-        double mag = A->re[n] * (n ? 2 : 1), back = fmod((double)n * turns, Nd), node = hs_grown_upper(A->node[n]);
+        double mag = A->re[n] * (n ? 2 : 1), back = fmod((double)n * turns, Nd), node = hs_one_grown_upper(A->node[n]);
         double ph = A->im[n] - back * A->dy, co = cos(ph), si = sin(ph);
         double r = A->round[n] + 4 * HS_U * (fabs(A->im[n]) + 4);
         kernel k = kernel_at(at, (double)n * A->dy);
@@ -540,8 +550,9 @@ static period_sums sum_period(const hs_mixed *A, gap at, double turns, double dx
         S.size += mag * k.size;
         S.inner += mag * k.size * node;
         /* [theory: line.lattice-moved] */
-        S.moved += mag * (dx * (k.slope + edge) + ds * s * k.slope * k.slope * exp(at.x - at.a - s));
-        S.round += mag * k.size * (hs_grown_upper(r) * (1 + node) + 70 * HS_U + (2 + fabs(at.a)) * (ds + 2 * HS_U));
+        S.moved += mag * (dx * (k.slope + edge) + ds * s * k.slope * k.slope * far);
+        S.round +=
+            mag * k.size * (hs_one_grown_upper(r) * (1 + node) + 70 * HS_U + (2 + fabs(at->a)) * (ds + 2 * HS_U));
     }
     return S;
 }
@@ -561,10 +572,10 @@ static void evaluate_period(const hs_mixed *A, double eps, hs_value *v)
     v->log_scale = A->K[0] - A->c * L0;
     edge = (at.x <= 2 * dx ? 1 : 0) + (at.rest <= 2 * dx ? exp(at.a) : 0);
     /* |V0|, N < 2^53 and n turns < 2^53: products are exact */
-    S = sum_period(A, at, fmod(V0 - A->places, Nd), dx, ds, edge);
+    S = sum_period(A, &at, fmod(V0 - A->places, Nd), dx, ds, edge);
     v->value = S.value / Nd; /* [theory: line.lattice] */
     v->slope = S.slope / Nd;
-    v->truncation = A->tail * kernel_at(at, (double)A->last * A->dy).size;
+    v->truncation = A->tail * kernel_at(&at, (double)A->last * A->dy).size;
     v->inner = S.inner / Nd;
     v->rounding = (S.round + (double)(A->last + 8) * HS_U * S.size + S.moved) / Nd;
     mixed_ends(A, eps, 1, 1, 3 * HS_U * (fabs(A->K[0]) + fabs(A->c * L0)) + fabs(A->c) * (fabs(L0) * ds + A->d_shift),

@@ -491,7 +491,7 @@ class _Settings(Question):
             self.known = found
             found, before = meet(found, self._ask(name, what, add, at), self.run), name
             goal = self.sharp if name == "contour" else wanted
-            if name == "jumps" and self.nodes < MOST_NODES and self.rtol is None:
+            if name == "jumps" and self.most_nodes() < MOST_NODES and self.rtol is None:
                 goal = NO_LONGER if self.gaussian else NO_LONGER_PAIRS
             if found and (found.width <= goal or found.upper == math.inf):  # a jump to infinity: no route knows more
                 break

@@ -380,10 +380,12 @@ static int any_kind(run *R, int kind)
 static double share(const hs_mixed *A, double eps, long n)
 {
     double y = (double)n * A->dy, x, V0;
+    gap at;
     if (A->step == 0) return A->re[n] * A->dy / HS_PI / (hypot(A->c, y) * hypot(1 + A->c, y));
     V0 = ceil(eps / A->step - A->shift);
     x = A->step * (V0 + A->shift) - eps;
-    return 2 * A->re[n] * kernel_at((gap){A->c * A->step, A->step, x, A->step - x}, y).size / (double)A->N;
+    at = gap_of(A->c * A->step, A->step, x, A->step - x);
+    return 2 * A->re[n] * kernel_at(&at, y).size / (double)A->N;
 }
 
 /* Nodes cut short: the largest |f| of those left out (fall), and the sum (tail). */

@@ -308,7 +308,7 @@ def _log_stray_upper(grid: Grid, t: float, omega: float, n_threads: int) -> floa
     """The log of the bound on the stray mass of a run at eps = 0, omega being its part of all tilted mass."""
     if omega == 0:
         return -math.inf
-    log_mass = math.fsum(grid.steps.k * log_mgfs(grid, (t,), n_threads)[0]) + t * grid.shift
+    log_mass = math.fsum((grid.steps.k * log_mgfs(grid, (t,), n_threads)[0]).tolist()) + t * grid.shift
     return log_mass + math.log(omega) - t * math.log1p(1 / t) - math.log1p(t) + 1e-6 * (1 + abs(log_mass))
 
 

@@ -110,7 +110,9 @@ def known_root(question, add: int, delta: float, cheaply: bool) -> Root | None:
         return None if question.total else ZERO_ROOT
     if cheaply and _variation_upper(question, add) <= delta:
         return ZERO_ROOT
-    return None if question.replaced else _at_jump(question, add, delta)
+    # no loss of a Gaussian step, sampled or not, is infinite, and the largest is positive
+    plain = question.replaced or paired_steps(question.run, question.adjacency, bool(add)) is not None
+    return None if plain else _at_jump(question, add, delta)
 
 
 def _at_jump(question, add: int, delta: float) -> Root | None:
@@ -184,15 +186,16 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
         return status == _core.OK and upper <= log_delta
     if eps >= 0 and _variation_upper(question, add) * UP <= exp_lower(log_delta):
         return True
+    paired = paired_steps(question.run, question.adjacency, bool(add))
+    if paired is not None:
+        return (
+            certainly_below(paired, add, eps, log_delta)
+            or jumps.pair_log_upper(paired, add, eps, log_delta) <= log_delta
+        )
     parts = question.losses(add)
     if eps >= ends(parts).upper and not any(loss.mass_inf for loss, _ in parts):
         return True  # beyond the largest loss
-    paired = paired_steps(question.run, question.adjacency, bool(add))
-    if paired is None:
-        return general.below(question, add, eps, log_delta)
-    if certainly_below(paired, add, eps, log_delta):
-        return True
-    return jumps.pair_log_upper(paired, add, eps, log_delta) <= log_delta
+    return general.below(question, add, eps, log_delta)
 
 
 def _saddle_upper(steps, add: int, eps: float, log_delta: float, n_threads: int, **options):
@@ -320,10 +323,10 @@ def curve_upper(question, add: int, eps: np.ndarray, lines: int = 16) -> np.ndar
     size = _core.contour_work(1)
     ruled = next(iter(question.rules), None)
     steps, options = (ruled.steps, ruled.options) if ruled else (question.steps, {})
-    for at in eps[np.linspace(0, eps.size - 1, lines).astype(int)]:
-        status, upper, tilt = scratch.lend(size, _core.chernoff_upper, *steps, add, 1, float(at), **options)
-        if status == _core.OK:
-            with np.errstate(over="ignore", invalid="ignore"):  # beyond doubles a line says nothing
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond doubles a line says nothing
+        for at in eps[np.linspace(0, eps.size - 1, lines).astype(int)].tolist():
+            status, upper, tilt = scratch.lend(size, _core.chernoff_upper, *steps, add, 1, at, **options)
+            if status == _core.OK:
                 line = upper - (eps - at) * tilt
                 best = np.fmin(best, line + 8 * U * (abs(upper) + tilt * (np.abs(eps) + abs(at))))
     return best

@@ -103,6 +103,12 @@ def margin(rtol: float) -> float:
 
 MARGIN = margin(RTOL)
 
+
+def all_nodes() -> int:
+    """Of a line that may have all that it needs."""
+    return MOST_NODES
+
+
 FAR_FROM_ONE = -32.0
 """log(1 - delta) from which delta is known by its distance from 1: 1e-14."""
 
@@ -113,7 +119,7 @@ def point(
     eps: float,
     rtol: float = RTOL,
     n_threads: int = 1,
-    nodes: int = MOST_NODES,
+    nodes: Callable[[], int] = all_nodes,
     said: Scaled | None = None,
 ):
     """A certified point of the curve, or None. Proof: headers of csrc/line/contour.c and csrc/curve/hyperbola.c. nodes:
@@ -165,7 +171,7 @@ def root(
     log_delta: float,
     rtol: float = RTOL,
     n_threads: int = 1,
-    nodes: int = MOST_NODES,
+    nodes: Callable[[], int] = all_nodes,
     said: Crossing | None = None,
 ):
     """A certified root of delta(eps) = e^log_delta, or None: certified deltas at both ends bracket the target
@@ -261,14 +267,24 @@ def shape(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_thre
 
 
 def pair_point(
-    paired: PairedSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1, nodes: int = MOST_NODES
+    paired: PairedSteps,
+    add: int,
+    eps: float,
+    rtol: float = RTOL,
+    n_threads: int = 1,
+    nodes: Callable[[], int] = all_nodes,
 ) -> Point | None:
     """A certified point of a run with two-sided pairs, or None. nodes: as in `point`."""
     return _pair_point(paired, _answer(POINT, paired.steps, add, eps, rtol, n_threads, nodes, paired))
 
 
 def pair_root(
-    paired: PairedSteps, add: int, delta: float, rtol: float = RTOL, n_threads: int = 1, nodes: int = MOST_NODES
+    paired: PairedSteps,
+    add: int,
+    delta: float,
+    rtol: float = RTOL,
+    n_threads: int = 1,
+    nodes: Callable[[], int] = all_nodes,
 ) -> Root | None:
     """A certified root of a run with two-sided pairs, or None."""
     return _pair_root(paired, delta, lambda at: _answer(ROOT, paired.steps, add, at, rtol, n_threads, nodes, paired))
@@ -312,7 +328,7 @@ def long_pair_root(paired: PairedSteps, question, add: int, delta: float) -> Roo
 
 
 def _long_answer(line, question, add: int, at: float, paired: PairedSteps | None = None):
-    if question.nodes == MOST_NODES:
+    if question.most_nodes() == MOST_NODES:
         return None
     steps, pairs = (paired.steps, {"pairs": paired.pairs}) if paired else (question.steps, {})
     goals = _goals(question.goal, bool(paired) or steps.shift.size <= HYPERBOLA_STEPS)
@@ -351,7 +367,7 @@ def _long_lines(line, asked, goals, n_threads, work, found, nodes, **pairs):
     return found
 
 
-def _answer(ask, steps, add: int, at: float, rtol: float, n_threads: int, nodes=MOST_NODES, paired=None, said=None):
+def _answer(ask, steps, add: int, at: float, rtol: float, n_threads: int, nodes=all_nodes, paired=None, said=None):
     """The first contour to reach rtol: hyperbola and short line in the likely order, long lines; else the narrowest or
     None. Rows of pairs are turned to the direction. said: what the short line has said."""
     line, hyperbola, *_ = ask
@@ -362,9 +378,10 @@ def _answer(ask, steps, add: int, at: float, rtol: float, n_threads: int, nodes=
     try:
         found: list = []
         hopeless = longer = False
-        for straight in _order(branches) if few else (True,):
+        first = _line_first(branches)  # the likely one of the contours: the line, or the hyperbola
+        for straight in (first, not first) if few else (True,):
             if straight:
-                most = SHORT_LINE if few else nodes
+                most = SHORT_LINE if few else nodes()
                 answer = said or line(*steps, add, at, rtol, margin(rtol), n_threads, work, most, **pairs)
                 hopeless = answer.status == _core.NO_SADDLE
                 longer = few and answer.status not in (*HOPELESS, _core.LOOSE)
@@ -379,18 +396,13 @@ def _answer(ask, steps, add: int, at: float, rtol: float, n_threads: int, nodes=
                 return answer
             if answer.status == _core.LOOSE:
                 found.append(answer)
-        longer = longer or nodes == MOST_NODES  # of which lines are tried at several depths
+        most = nodes()
+        longer = longer or most == MOST_NODES  # of which lines are tried at several depths
         if longer and not hopeless and (paired or _long(steps)):
-            _long_lines(line, (*steps, add, at), _goals(rtol, few), n_threads, work, found, nodes, **pairs)
+            _long_lines(line, (*steps, add, at), _goals(rtol, few), n_threads, work, found, most, **pairs)
         return _narrowest(found)
     finally:
         scratch.give_back(work)
-
-
-def _order(steps: GaussianSteps) -> tuple[bool, ...]:
-    """The contours to try of few steps, the likely one first: True for the line, False for the hyperbola."""
-    first = _line_first(steps)
-    return first, not first
 
 
 def _line_first(steps: GaussianSteps) -> bool:
@@ -409,7 +421,7 @@ def _long(steps: GaussianSteps) -> bool:
 
 def _curved(steps: GaussianSteps) -> bool:
     """Whether the hyperbola is worth trying: the range in which its certificate has been seen to succeed."""
-    m, q, k = (x.tolist() for x in steps)
+    m, q, k = steps.shift.tolist(), steps.q.tolist(), steps.k.tolist()
     return sum(k) <= 2e4 and 0.05 <= min(m) and max(m) <= 10 and 1e-7 <= min(q) and max(q) < 1
 
 

@@ -121,7 +121,7 @@ def compose(steps) -> Lattice | None:
         return None
     unit = first.unit / base
     grids = [law.places.astype(np.int64) * int(r * base) for (law, _), r in zip(steps, ratios, strict=True)]
-    gap = math.gcd(*(int(v) for g in grids for v in np.unique(np.diff(g)))) or 1
+    gap = math.gcd(*(int(np.gcd.reduce(g[1:] - g[:-1])) for g in grids)) or 1
     origin = sum(k * (int(g[0]) + law.offset / unit) for g, (law, k) in zip(grids, steps, strict=True)) / gap
     step, shift = float(unit * gap), float(origin)
     d_step, d_shift = first.d_unit, abs(float(origin - Fraction(shift))) * step

@@ -93,8 +93,7 @@ class Question:
             return False
         return self.gaussian or paired_steps(self.run, self.adjacency, False) is not None
 
-    @property
-    def nodes(self) -> int:
+    def most_nodes(self) -> int:
         """The outer nodes that a line may have which is asked first: fewer where rare jumps may be taken apart."""
         if not (self.auto and self.few):
             return contour.MOST_NODES

@@ -59,7 +59,7 @@ def _contour_point(question, add: int, eps: float):
             return general.point(question, add, eps)
         if question.run.steps == 1:  # as for the Gaussian family, in closed form
             return _exact_point(question, add, eps)
-        found = contour.pair_point(paired, add, eps, question.goal, question.n_threads, question.nodes)
+        found = contour.pair_point(paired, add, eps, question.goal, question.n_threads, question.most_nodes)
         if paired.dropped or _is_known(found):
             return found
         return contour.near_one(paired.steps, add, eps, pairs=paired.pairs) or found
@@ -70,7 +70,9 @@ def _contour_point(question, add: int, eps: float):
         asked = contour.POINT, question, add, eps
         found = contour.ruled(*asked) or contour.at_fixed_place(*asked)
     said = contour.lined(contour.POINT, question, add, eps)
-    found = found or contour.point(question.steps, add, eps, question.goal, question.n_threads, question.nodes, said)
+    found = found or contour.point(
+        question.steps, add, eps, question.goal, question.n_threads, question.most_nodes, said
+    )
     if _is_known(found) or not question.run.listed:
         return found
     return contour.near_one(question.steps, add, eps) or found
@@ -99,7 +101,7 @@ def _contour_root(question, add: int, delta: float):
         if not question.few:
             asked = contour.ROOT, question, add, log_delta
             found = contour.ruled(*asked) or contour.at_fixed_place(*asked)
-        most = question.n_threads, question.nodes, contour.lined(contour.ROOT, question, add, delta)
+        most = question.n_threads, question.most_nodes, contour.lined(contour.ROOT, question, add, delta)
         found = found or contour.root(question.steps, add, log_delta, question.goal, *most)
     if found is None:
         if not question.few and (zero := _ruled_zero(question, add, delta)):
@@ -185,7 +187,7 @@ def _one_step_exceeds(steps, delta: float) -> bool:
 
 
 def _pair_root(question, paired, add: int, delta: float):
-    found = contour.pair_root(paired, add, delta, question.goal, question.n_threads, question.nodes)
+    found = contour.pair_root(paired, add, delta, question.goal, question.n_threads, question.most_nodes)
     if found is None:
         if paired.variation_upper > 2 * delta * question.run.steps:
             return None  # some step's own distance, which is delta(0) of a run that shows less, exceeds delta
@@ -194,6 +196,8 @@ def _pair_root(question, paired, add: int, delta: float):
 
 
 def _clipped(found: Root) -> Root:
+    if found.lower >= 0:
+        return found
     return Root(max(found.lower, 0.0), max(found.estimate, 0.0), max(found.upper, 0.0), found.terms, "contour")
 
 
@@ -215,36 +219,29 @@ def _ruled_points(question, add: int, eps):
     return contour.ruled_points(next(iter(question.rules)), add, eps, question.goal, question.n_threads)
 
 
-def _known_on_the_line(question) -> bool:
-    """Whether the line knows the step better than its tails do."""
-    return question.run.steps == 1 and question.auto and isinstance(question.run.parts[0][0], RandomAllocation)
-
-
-def _only_loss(question, add: int):
-    """The law of a run of one step, or of few sums; else None."""
+def _exact(question, add: int, at: float, what: str):
+    """A point or root of a run of one step, or of few sums, by the law of its loss."""
     run = question.run
     if run.steps == 1:
-        return question.losses(add)[0][0]
-    few = run.steps <= composed.STEPS and paired_steps(run, question.adjacency, bool(add)) is None
-    return composed.only_loss(run, question.losses(add)) if few else None
+        on_the_line = question.auto and isinstance(run.parts[0][0], RandomAllocation)  # knows it better than its tails
+        if on_the_line and (found := getattr(general, what)(question, add, at)):
+            return found
+        loss = question.losses(add)[0][0]
+    elif run.steps > composed.STEPS or paired_steps(run, question.adjacency, bool(add)) is not None:
+        return None
+    else:
+        loss = composed.only_loss(run, question.losses(add))
+    if loss is None or _deep(question, what, add, at):
+        return None
+    return _of_grid(question, lambda: getattr(single, what)(loss, at))
 
 
 def _exact_point(question, add: int, eps: float):
-    if _known_on_the_line(question) and (found := general.point(question, add, eps)):
-        return found
-    loss = _only_loss(question, add)
-    if loss is None or _deep(question, "point", add, eps):
-        return None
-    return _of_grid(question, lambda: single.point(loss, eps))
+    return _exact(question, add, eps, "point")
 
 
 def _exact_root(question, add: int, delta: float):
-    if _known_on_the_line(question) and (found := general.root(question, add, delta)):
-        return found
-    loss = _only_loss(question, add)
-    if loss is None or _deep(question, "root", add, delta):
-        return None
-    return _of_grid(question, lambda: single.root(loss, delta))
+    return _exact(question, add, delta, "root")
 
 
 EPS_GRID = 1e5

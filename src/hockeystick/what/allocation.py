@@ -73,11 +73,14 @@ class AllocationOfSeveral(Mechanism):
         return observed(self.base, self.steps, self.participations)
 
 
+_ALLOCATING = RandomAllocation, AllocationOfSeveral
+
+
 def allocates(run: Run) -> bool:
     """Whether some step of the run is an epoch of random allocation."""
     if run.gathered:  # of Gaussian steps
         return False
-    return any(isinstance(step, RandomAllocation | AllocationOfSeveral) for step, _ in run.parts)
+    return any(isinstance(step, _ALLOCATING) for step, _ in run.parts)
 
 
 def _log_normal_cdf(x: float) -> float:

@@ -283,9 +283,10 @@ def atomic_loss(
 
 def _sums(mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sums of the first i entries and of all but these, i = 0..n."""
-    below = np.cumsum(mass, dtype=np.longdouble).astype(float)
-    above = np.cumsum(mass[::-1], dtype=np.longdouble)[::-1].astype(float)
-    return np.r_[0.0, below], np.r_[above, 0.0]
+    below, above = np.zeros((2, mass.size + 1))
+    below[1:] = mass.cumsum(dtype=np.longdouble)
+    above[-2::-1] = mass[::-1].cumsum(dtype=np.longdouble)
+    return below, above
 
 
 def user_probabilities(name: str, f, s: np.ndarray, mass: float, error: float) -> np.ndarray:

@@ -175,7 +175,10 @@ class Run(_Composable):
     @property
     def steps(self) -> int:
         """Total number of steps."""
-        return sum(n for _, n in self.parts)
+        found = self._cache.get("steps")
+        if found is None:
+            found = self._cache["steps"] = sum(n for _, n in self.parts)
+        return found
 
     @property
     def distinct(self) -> int:

@@ -66,7 +66,6 @@ def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
         if run.gathered and cast(Any, run).is_gaussian(adjacency):
             cached = run._cache[adjacency] = cast(Any, run).gaussian_steps(adjacency)
             return cached
-        sampling.check_fixed_size(run, adjacency)
         rows = _rows(run, adjacency)
         cached = None
         if all(isinstance(row, tuple) and not isinstance(row, sampling.Pair) for row, _ in rows):
@@ -107,12 +106,12 @@ def is_gaussian(run: Any, adjacency: str) -> bool:
 
 def all_gaussian(run: Any) -> bool:
     """Whether all steps are Gaussian noise or Poisson samples of it: one-sided or plain unless a record is replaced."""
-    key = "all gaussian"
-    if key not in run._cache:
-        run._cache[key] = run.gathered or all(
+    found = run._cache.get("all gaussian")
+    if found is None:
+        found = run._cache["all gaussian"] = run.gathered or all(
             isinstance(step.base if isinstance(step, PoissonSubsampled) else step, Gaussian) for step, _ in run.parts
         )
-    return run._cache[key]
+    return found
 
 
 class GaussianFacts(NamedTuple):
@@ -129,6 +128,9 @@ class GaussianFacts(NamedTuple):
     mirrored: bool = False
 
 
+NOT_GAUSSIAN = GaussianFacts()
+
+
 def gaussian_facts(run: Any, adjacency: str) -> GaussianFacts:
     """The facts of a run, kept with it."""
     key = ("facts", adjacency)
@@ -138,7 +140,7 @@ def gaussian_facts(run: Any, adjacency: str) -> GaussianFacts:
             total, wall, mirrored = run.gaussian_facts() if run.gathered else _facts(steps_of(run, adjacency))
             facts = GaussianFacts(True, total, wall * (1 + (run.distinct + 5) * U), mirrored)
         else:
-            facts = GaussianFacts()
+            facts = NOT_GAUSSIAN
         run._cache[key] = facts
     return facts
 
@@ -180,16 +182,16 @@ def paired_steps(run: Run, adjacency: str, add: bool) -> PairedSteps | None:
     if key not in run._cache:
         if not run.listed:
             cast(Any, run).require_list()
-        sampling.check_fixed_size(run, adjacency)
         rows = _rows(run, adjacency)
         run._cache[key] = None if any(row is None for row, _ in rows) else _paired_steps(rows, add)
     return run._cache[key]
 
 
 def _rows(run: Run, adjacency: str):
-    """(sampling.family, count) of the steps that reveal anything."""
+    """(sampling.family, count) of the steps that reveal anything, whose data sets go together."""
     key = (adjacency, "rows")
     if key not in run._cache:
+        sampling.check_fixed_size(run, adjacency)
         run._cache[key] = [(sampling.family(step, adjacency), k) for step, k in run.parts if sampling.reveals(step)]
     return run._cache[key]
 
@@ -197,7 +199,8 @@ def _rows(run: Run, adjacency: str):
 def _paired_steps(rows, add: bool) -> PairedSteps:
     """Rounding of the two bounds: q_err and w_err units of q and w, 16 more of the few operations on them."""
     branches: list[tuple[float, float, float]] = []
-    table, pairs, dropped, variation, top = [], [], 0.0, 0.0, 0.0
+    table: list[tuple[float, float, float]] = []
+    pairs, dropped, variation, top = [], 0.0, 0.0, 0.0
     for row, k in rows:
         two = isinstance(row, sampling.Pair)
         turned = row if two else sampling.Pair((sampling.Branch(1.0, row[1], row[0], 0.0),))
@@ -207,12 +210,11 @@ def _paired_steps(rows, add: bool) -> PairedSteps:
         variation += k * (sampling.variation(turned.branches) * err + turned.dropped)
         top += k * max(math.inf if b.up or b.q * err >= 1 else -math.log1p(-b.q * err) * err for b in turned.branches)
         pairs.append(turned if two else None)
-        branches += ((max(b.up, b.down), b.q, k * b.weight) for b in turned.branches)
-        table.append((*((1.0, 1.0) if two else row), k))
+        branches += [(max(up, down), q, k * weight) for weight, q, up, down in turned.branches]
+        table.append((1.0, 1.0, k) if two else (*row, k))
     more = 1 + (len(rows) + 4) * U
-    steps, sides = (
-        GaussianSteps(*map(np.ascontiguousarray, np.array(x, dtype=float).reshape(-1, 3).T)) for x in (table, branches)
-    )
+    (m, q, counts), n = np.array(table + branches, dtype=float).reshape(-1, 3).T.copy(), len(table)
+    steps, sides = GaussianSteps(m[:n], q[:n], counts[:n]), GaussianSteps(m[n:], q[n:], counts[n:])
     packed, whole = sampling.packed(pairs), None not in pairs
     return PairedSteps(steps, packed, dropped, min(variation * more, 1.0), top * more, sides, whole)
 
@@ -228,7 +230,7 @@ def losses(run: Run, adjacency: str, direction: str) -> tuple[tuple[Loss, int], 
     key = (adjacency, direction)
     cached = run._cache.get(key)
     if cached is None:
-        sampling.check_fixed_size(run, adjacency)
+        _rows(run, adjacency)  # refuses what does not go together
         # [theory: pair.composition]
         cached = run._cache[key] = tuple((step_loss(step, adjacency, direction == "add"), k) for step, k in run.parts)
     return cached
@@ -558,10 +560,12 @@ def truncated_pair(step: TruncatedPoisson | SizeRange, adjacency: str, add: bool
     dominates many of them."""
     if not sampling.reveals(step):
         return atomic_loss([0.0], [1.0], [1.0], edge=0.0, rel=0.0)
-    plain = sampling.as_gaussian(step, adjacency)
-    if plain and plain[1] == 1:
-        return gaussian_loss(plain[0])
-    pair = sampling.pair(step, adjacency)
+    row = sampling.family(step, adjacency)
+    if not isinstance(row, sampling.Pair):
+        if row and row[1] == 1:
+            return gaussian_loss(row[0])
+        row = sampling.pair(step, adjacency)
+    pair = row
     return sampling.pair_loss(pair.reversed() if add else pair)
 
 

@@ -70,11 +70,14 @@ class Pair(NamedTuple):
         return self._replace(branches=tuple(Branch(w, q, down, up) for w, q, up, down in self.branches))
 
 
+NO_PAIR = Pair(())
+
+
 def packed(pairs) -> np.ndarray:
     """The pairs (None: no branches) as the bytes of an array of hs_pair."""
-    none = Pair(())
     out = []
-    for branches, q_err, w_err, _ in (pair or none for pair in pairs):
+    for pair in pairs:
+        branches, q_err, w_err, _ = pair or NO_PAIR
         rows = zip(*branches, *((0.0,) * 4,) * (MAX_BRANCHES - len(branches)), strict=True)
         out.append(PACKED.pack(len(branches), *itertools.chain(*rows), w_err, q_err))
     return np.frombuffer(b"".join(out), np.uint8)
@@ -105,6 +108,9 @@ def variation(branches) -> float:
     N(-down), of distance erf((up + down)/sqrt 8)."""
     return math.fsum(w * q * math.erf((up + down) * math.sqrt(0.125)) for w, q, up, down in branches)
 
+
+DOWN = {"add_remove": 0, "zero_out": 0, "replace_one": 1}
+"""Sensitivities by which den of a branch is moved the other way."""
 
 DOWN_CUT = {"add_remove": 0, "zero_out": 1, "replace_one": 2}
 """Sensitivities by which den of the truncated branch is moved the other way [Gan25]."""
@@ -208,9 +214,9 @@ def reveals(step: Mechanism) -> bool:
 
 def is_sampled_gaussian(step: Mechanism) -> bool:
     """Whether `pair` knows the step."""
-    return isinstance(step, TruncatedPoisson | SizeRange) or (
-        isinstance(step, PoissonSubsampled) and isinstance(step.base, Gaussian)
-    )
+    if isinstance(step, PoissonSubsampled):
+        return isinstance(step.base, Gaussian)
+    return isinstance(step, TruncatedPoisson | SizeRange)
 
 
 def check_fixed_size(run: Run, adjacency: str) -> None:
@@ -221,6 +227,11 @@ def check_fixed_size(run: Run, adjacency: str) -> None:
     DomainError
         See `assume_fixed_n` in `batches.truncated_poisson_subsampled`.
     """
+    for step, _ in run.parts:
+        if step.sized or step.open or step.inner:
+            break
+    else:
+        return
     steps = [leaf for step, _ in run.parts for leaf in leaves(step) if reveals(leaf)]
     for step in steps:
         if step.open:
@@ -257,7 +268,7 @@ def pair(step: Mechanism, adjacency: str, cut: Truncation | None = None) -> Pair
     DomainError
         For steps that are not sampled Gaussian ones.
     """
-    down = {"add_remove": 0, "zero_out": 0, "replace_one": 1}[adjacency]
+    down = DOWN[adjacency]
     if isinstance(step, PoissonSubsampled) and isinstance(step.base, Gaussian):
         m = shift(step.base)
         return Pair((Branch(1.0, step.q, m, down * m),))  # [theory: pair.replace-one, pair.comparison]
