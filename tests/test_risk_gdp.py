@@ -145,6 +145,19 @@ def test_a_mu_that_is_needed(eps, mu):  # [theory: risk.tangents]
     assert risk_gdp._mu_lower(point, found) >= mu * (1 - 1e-13) - 2 * room
 
 
+@pytest.mark.parametrize("run", [hs.top_k(0.5, 10), hs.random_allocation(hs.gaussian(2.0), 100, participations=5)])
+def test_a_run_between_two_curves(run):
+    """At mu every eps that the run is known to need is covered, below mu one of those that it may need is not."""
+    delta, b = 1e-6, hs.mu_gdp(run, 1e-6)
+    end = hs.epsilon(run, delta)
+    eps = np.linspace(0.0, end.upper, 40)
+    curve, most, least = hs.delta(run, eps), *(hs.delta(hs.gaussian(1 / mu), eps) for mu in (b.upper, b.lower * 0.999))
+    assert np.all(curve.lower <= most.upper)
+    assert np.any(curve.upper > least.lower) and b.lower < b.upper < 1.1 * b.lower
+    with pytest.raises(hs.DomainError, match="proved under adjacency 'replace_one'"):
+        hs.mu_gdp(hs.with_replacement(hs.gaussian(20.0), dataset_size=1000, batch=10), 1e-6)
+
+
 @pytest.mark.parametrize("bad", [0, 1, -1.0, math.nan, "0.1", None])
 def test_bad_input(bad):
     with pytest.raises(hs.DomainError, match="delta"):

@@ -24,7 +24,8 @@ from . import query
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .chords import EPS_MAX
 from .outward import DOWN, UP, U
-from .what.mechanism import real
+from .what.mechanism import as_run, real
+from .what.topk import Enclosure, enclosed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,7 +97,7 @@ def mu_gdp(run: Ran, delta: float, *, tol: float = 1e-5, **options: Unpack[Asked
     delta : float
         In (0, 1): where the cover begins.
     tol : float, default 1e-5
-        Relative width of the answer, 1e-9 to 0.5.
+        Relative width of the answer, 1e-9 to 0.5; of a run that is known between two curves, that of both of their mu.
     adjacency, direction, route, n_threads
         As in `delta`.
 
@@ -128,6 +129,9 @@ def mu_gdp(run: Ran, delta: float, *, tol: float = 1e-5, **options: Unpack[Asked
         return Bound(math.inf, math.inf, math.inf, end.route, True, Budget({"cover": 0.0}, "mu"))
     if end.upper > EPS_MAX:
         raise AccuracyError(f"eps at delta={delta!r} is up to {end.upper:.6g}, and e^eps beyond a double")
+    ends = enclosed(as_run(run))
+    if ends:
+        return _between(ends, delta, tol, options)
     routes: set[str] = set()
     ask = query.asker(run, **options)
     (first,) = _ask(ask, [0.0], routes)
@@ -190,6 +194,16 @@ def mu_gdp(run: Ran, delta: float, *, tol: float = 1e-5, **options: Unpack[Asked
         raise AccuracyError(_vague(run, best, upper, tol))
     mid = 0.5 * (best + upper)
     return Bound(best, mid, upper, "+".join(sorted(routes)), True, Budget({"cover": upper - best}, "mu"))
+
+
+def _between(ends: Enclosure, delta: float, tol: float, options: Any) -> Bound[float]:
+    """mu of a run that is known between two curves: a larger curve needs no smaller one."""
+    below, above = ([mu_gdp(one, delta, tol=tol, **options) for one in side] for side in (ends.below, ends.above))
+    if ends.attained:
+        below.append(mu_gdp(ends.attained, delta, tol=tol, **{**options, "adjacency": "add_remove"}))
+    low, high = max(below, key=lambda b: b.lower), min(above, key=lambda b: b.upper)
+    mid, gap = 0.5 * (low.lower + high.upper), high.upper - low.lower
+    return Bound(low.lower, mid, high.upper, high.route, True, Budget({"cover": gap}, "mu"), "between two curves")
 
 
 def gdp_regret(run: Ran, mu: float, *, tol: float = 1e-6, **options: Unpack[Asked]) -> Bound[float]:
