@@ -60,6 +60,7 @@ LEAST = 3e-4
 SUMMED_IN = {
     "src/hockeystick/what/allocation_epoch.py": "csrc/law/one_term.c",
     "src/hockeystick/what/allocation_jumps.py": "csrc/law/one_term.c",
+    "src/hockeystick/what/allocation_path.py": "csrc/law/one_term.c",
     "src/hockeystick/what/allocation_density.py": "csrc/law/one_term.c",
     "src/hockeystick/what/allocation.py": "csrc/law/allocation_table.c",
 }

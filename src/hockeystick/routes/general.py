@@ -33,6 +33,13 @@ where a deeper table is no narrower; and where there is no other answer."""
 DEPTHS = (44.0, 55.0, 70.0, 90.0, 120.0, 165.0, 230.0, 320.0, 450.0, 520.0, 610.0, 740.0)
 """Nats of what tables leave out, of which the first that serves a question is taken."""
 
+PLACES = 800
+"""Those at which the curve of a run is bounded for what is left out of it."""
+
+SHALLOW = 44.0, 70.0, 120.0
+"""Some of these that may be narrower though they leave out more: one large loss may be most of a tilted law, and what
+it adds to delta little."""
+
 TABLES_MAX, LAWS_MAX = 128, 20_000
 """Distinct steps that a line takes by tables of their points, more of which cost more than convolution, and all."""
 
@@ -43,6 +50,10 @@ SHIFT_MAX = 10.0
 POINTS_FROM = ((0.55, 300.0), (1.3, 20_000.0)), ((0.55, 300.0), (0.85, 25_000.0), (1.3, 1e5))
 """Of REMOVE and of ADD, whose transform reaches further: up to some sensitivity/sigma the steps over its square from
 which an epoch is taken by points of its density."""
+
+PATHS, FEWEST = (0.45, 2.5), 20.0
+"""Sensitivity/sigma between which these are known by paths through the transform of one term, if others are wide, with
+at least so many steps over its square: beyond, a path has too many panels."""
 
 SLOW, ENOUGH = 1600.0, -45.0
 """Steps over the square of sensitivity/sigma from which that is done by all points that there are, or where what lies
@@ -74,6 +85,31 @@ class Finite(NamedTuple):
         """The relative half-width that a line aims at, and the width that ends it where there are longer lines."""
         enough = 10 * question.goal if question.rough else question.rtol
         return (question.goal, enough) if self.route is mixed else (question.goal,)
+
+    def lost_upper(self, eps: float, log_delta: float) -> float:
+        """A bound of what outcomes that are missing add to delta(eps): other steps are to make up for what a loss is
+        short of eps. curve: a bound of that of the whole run, at places from 0 up to eps [theory: allocation.left-out].
+        """
+        if not self.lost or math.log(self.lost) < log_delta - LOST:
+            return self.lost
+        held = [step for step in self.run if isinstance(step, mixed.DensityStep)]
+        if self.lost > math.fsum(step.k * step.lost for step in held) * (1 + 1e-9):  # of others no more is known
+            return self.lost
+        cells = [(step.left_out, math.log(step.k)) for step in held]
+        loss = np.concatenate([of[0] for of, _ in cells])
+        mass = np.exp(np.concatenate([of[1] + log_k for of, log_k in cells]))
+        if not eps > 0 or not mass.sum() < 0.5:
+            return self.lost
+        y = np.linspace(0.0, eps, PLACES) * (1 - 1e-12)
+        near = loss <= 0
+        back = np.ceil(np.minimum(loss[~near] / y[1] * (1 + 1e-12), PLACES)).astype(int)
+        least = 1 - float(mass[near].sum())
+        curve, kept = np.ones(PLACES), [mixed.log_delta_upper(self.run, x) for x in y[1:].tolist()]
+        for i, log in enumerate(kept, 1):
+            curve[i] = min((math.exp(log) + float(mass[~near] @ curve[np.maximum(i - back, 0)])) / least, curve[i - 1])
+        total = float(mass[near].sum()) * curve[-1] + float(mass[~near] @ curve[np.maximum(PLACES - 1 - back, 0)])
+        total *= 1 + 1e-9
+        return min(total + 1e-320, self.lost)
 
 
 def describe(run, losses, add: int, adjacency: str, depth: float, by_points: int = 0) -> Finite | str:
@@ -116,9 +152,7 @@ def _describe(run, losses, add: int, adjacency: str, depth: float, by_points: in
             return f"no line takes {step!r} under {adjacency}"
     lost = math.fsum(k * _lost(step, loss) for step, (loss, k) in zip(steps, losses, strict=True))
     partial = any(isinstance(step, mixed.DensityStep) and step.partial for step in steps)
-    (nearest, _), *_ = POINTS_FROM[add]
-    untried = any(isinstance(step, mixed.AllocationStep) and step.m <= nearest for step in steps)
-    untried = untried and depth < math.inf and not by_points
+    untried = any(isinstance(step, RandomAllocation) for step, _ in run.parts) and depth < math.inf and not by_points
     return Finite(steps, log_finite, lost, partial, untried, by_points)
 
 
@@ -211,9 +245,9 @@ def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points
     """By points of the density of its loss where they know most of it, or there are some at all and they are asked for,
     else by its transform on rotated lines."""
     found = None
-    (shift, least), *others = POINTS_FROM[add]
-    places = ((shift, 0.0 if by_points else least), *others)
-    if depth < math.inf and any(m <= shift and t > least * m * m for shift, least in places):
+    paths = by_points > 0 and k > 1 and PATHS[0] < m <= PATHS[1] and t >= FEWEST * m * m
+    asked = paths or (by_points > 0 and m <= POINTS_FROM[add][0][0])
+    if depth < math.inf and (asked or any(m <= shift and t > least * m * m for shift, least in POINTS_FROM[add])):
         from ..what import allocation_density  # at its first use
 
         reach = 11 + 1.1 * math.sqrt(2 * max(depth - LOST, 0.0) / k)  # of a tilt at delta, and beyond
@@ -221,7 +255,7 @@ def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points
             reach = math.expm1(min(reach * m / math.sqrt(t), 50.0)) * math.sqrt(t) / m
         for nats in (depth, *[x for x in reversed(DEPTHS) if x < depth]):  # fewer where bounds do not reach that far
             window = nats + math.log(k), WIDTHS[nats > DEEP]
-            found = allocation_density.points(m, t, *window, reach, by_points == 2)
+            found = allocation_density.points(m, t, *window, reach, by_points == 2, paths)
             if found is not None:
                 break
     far, near = [side[1:, 0].max() for side in found.beyond[:: 1 if add else -1]] if found else (0.0, 0.0)
@@ -229,7 +263,8 @@ def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points
     if not (found and (found.whole or enough)):
         return mixed.AllocationStep(m, t, add, k)
     partial = not found.whole and t < PARTIAL * m * m
-    return mixed.DensityStep(found.columns(add), found.lost, k, allocation_density.CELLS, partial, found.slow)
+    cells = found.left_out_of(add)
+    return mixed.DensityStep(found.columns(add), found.lost, k, allocation_density.CELLS, partial, found.slow, cells)
 
 
 def _depth(log_delta: float) -> float:
@@ -279,6 +314,8 @@ def _ways(found: Finite):
     if found.untried:
         yield None, 1
     if found.untried or _has_points(found):
+        for depth in SHALLOW:
+            yield depth, 1
         yield None, 2
 
 
@@ -343,22 +380,23 @@ def points(question, add: int, eps: np.ndarray) -> np.ndarray:
 
 def _point(question, found: Finite, add: int, eps: float):
     answer, least_lost = _line_point(question, found, eps), LOST
-    if found.lost and not (answer and answer.lower > math.log(found.lost) + LOST):
+    lost = found.lost_upper(eps, answer.lower if answer else 0.0)
+    if lost and not (answer and answer.lower > math.log(lost) + LOST):
         deeper = _asked(question, add, answer.lower if answer else -math.inf, by_points=found.by_points) or found
         other = _line_point(question, deeper, eps)
         if other or not (found.by_points and answer):
-            found, answer = deeper, other
+            found, answer, lost = deeper, other, deeper.lost_upper(eps, other.lower if other else 0.0)
         else:  # a tilt at delta sees more of a wider window than is known
             least_lost = ROUGHLY
     if not answer:
         question.why = NOT_FOUND
         return None
-    if found.lost and not answer.lower > math.log(found.lost) + least_lost:
+    if lost and not answer.lower > math.log(lost) + (least_lost if lost == found.lost else 0):
         question.why = LEFT_OUT
         return None
     low, mid, high, terms = answer.lower, answer.estimate, answer.upper, answer.terms
-    if found.lost:
-        left_out = math.exp(math.log(found.lost) + 1e-9 - low)
+    if lost:
+        left_out = math.exp(math.log(lost) + 1e-9 - low)
         high = min(math.nextafter(high + left_out, math.inf), 0.0)
         terms = _of_whole(terms, 1.0, left_out, 0.0)
     if found.log_finite:
@@ -437,28 +475,33 @@ def _root(question, found: Finite, add: int, delta: float, least_lost: float = L
     if not visible and found.route is mixed and question.auto:  # a grid sees the lower end sooner
         question.why = "delta is within errors of the mass at infinity"
         return None
-    if found.lost and not math.log(visible or most) > math.log(found.lost) + least_lost:
-        question.why = LEFT_OUT
-        return None
-
-    def target(x: float, side: int) -> float:
-        """log of x, less what is left out of it below, as a finite loss has it."""
-        left_out = math.exp(math.log(found.lost) + 1e-9 - math.log(x)) if found.lost and side < 0 else 0.0
-        log_x = math.log(x)
-        return log_x + math.log1p(-left_out) - found.log_finite + side * 2 * log_slack(log_x, found.log_finite)
-
-    inexact = found.log_finite or found.lost
-    ends = [target(x, side) for x, side in ((most, 1), (visible, -1)) if x > 0] if inexact else [math.log(delta)]
     if question.place is None or question.place.of != delta:
         question.place = mixed.Place(delta)
     near = {"near": question.place} if found.route is mixed else {}
-    answers = [found.route.root(found.run, min(x, -1e-300), *found.tolerance(question), **near) for x in ends]
-    if None in answers:
+
+    def root_of(x: float, lost: float, side: int):
+        """Where the finite losses have x, less what is left out of it, as the line has it."""
+        left_out = math.exp(math.log(lost) + 1e-9 - math.log(x)) if lost and side < 0 else 0.0
+        log_x = math.log(x)
+        at = log_x + math.log1p(-left_out) - found.log_finite + side * 2 * log_slack(log_x, found.log_finite)
+        return found.route.root(found.run, min(at, -1e-300), *found.tolerance(question), **near)
+
+    inexact = found.log_finite or found.lost
+    if not inexact:
+        first = last = found.route.root(found.run, min(math.log(delta), -1e-300), *found.tolerance(question), **near)
+    else:
+        first = last = root_of(most, 0.0, 1) if most > 0 else None
+    lost = found.lost_upper(first.lower, math.log(delta)) if first else found.lost
+    if lost and not math.log(visible or most) > math.log(lost) + (least_lost if lost == found.lost else 1):
+        question.why = LEFT_OUT
+        return None
+    if inexact and first and visible > 0:
+        last = root_of(visible, lost, -1)
+    if first is None or last is None:
         question.why = NOT_FOUND
         at_zero = point(question, add, 0.0)
         return Root(0.0, 0.0, 0.0, ZERO, "contour") if at_zero and at_zero.at_most(delta) else None
-    first, last = answers[0], answers[-1]
     mid, high = 0.5 * (first.estimate + last.estimate), last.upper if visible else wall_upper(parts, least)
-    left_out = math.exp(math.log(found.lost) + 1e-9) / delta if found.lost else 0.0
+    left_out = math.exp(math.log(lost) + 1e-9) / delta if lost else 0.0
     terms = _of_whole(last.terms, min(most / delta, 1.0), left_out, (most - visible) / delta if inexact else 0.0)
     return Root(max(first.lower, 0.0), max(mid, 0.0), max(high, 0.0), terms, "contour")

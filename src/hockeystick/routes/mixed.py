@@ -97,14 +97,16 @@ class AllocationStep(NamedTuple):
 class DensityStep(NamedTuple):
     """k steps of a law known by points of its density: the columns of csrc/line/mixed.c; outcomes of mass `lost` are
     left out of each. slow: whether its tail falls slower than tilts rise. partial: whether points end where they are
-    not known well enough, and its transform may know more."""
+    not known well enough, and its transform may know more. left_out: the largest losses of cells, and logs of bounds of
+    the mass in them that is left out."""
 
     columns: np.ndarray
     lost: float
     k: int
     cells: int
     partial: bool
-    slow: bool = False
+    slow: bool
+    left_out: np.ndarray
 
 
 class MixtureStep(NamedTuple):

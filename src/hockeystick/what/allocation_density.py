@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -50,7 +51,7 @@ REACH, JUMPS_REACH = 90.0, 400.0
 CELLS = 16
 """Of what lies beyond the points, to beyond the centre of the window; they grow from half a deviation on."""
 
-SPANS, GROWN, PLACES = (1.4, 4.0, 12.0, 40.0), 1.04, 240
+SPANS, SLOW_SPANS, GROWN, PLACES = (1.4, 4.0, 12.0, 40.0), (120.0, 400.0, 1200.0), 1.04, 240
 """A window's width is tried up to so many times the least one, each so much larger than the one before, by tails at so
 many places."""
 
@@ -63,7 +64,8 @@ NODES_MAX = 1 << 17
 class Points(NamedTuple):
     """Losses of REMOVE and log masses under P and Q with the errors of both, ascending; a with its window; beyond each
     end (low, high) rows of losses, outwards, and bounds of the log masses beyond them under P and under Q; a bound of
-    what the window leaves out; its centres. slow: whether one large term makes up the far points."""
+    what the window leaves out; its centres. slow: whether one large term makes up the far points. left_out: of each
+    side, what the window leaves out in cells, by their far ends, and logs of bounds of its mass."""
 
     loss: np.ndarray
     log_num: np.ndarray
@@ -76,6 +78,14 @@ class Points(NamedTuple):
     width: float
     whole: bool
     slow: bool
+    left_out: tuple[np.ndarray, np.ndarray]
+
+    def left_out_of(self, add: int) -> np.ndarray:
+        """The largest losses of cells, and logs of bounds of the mass in them that the window leaves out."""
+        low, high = self.left_out[:: -1 if add else 1]
+        top = float(low[1].max())
+        whole = top + math.log(float(np.exp(low[1] - top).sum()))
+        return np.append([[0.0], [whole]], high, axis=1)
 
     def columns(self, add: int) -> np.ndarray:
         """As csrc/line/mixed.c takes a law: coordinate, loss, log mass under num, their errors; then what is beyond."""
@@ -592,17 +602,37 @@ def _law(m: float, t: int) -> _Law:
     return _Law(m, t)
 
 
+class Known(NamedTuple):
+    """What points are made of: logs of bounds of Pr[L > at], or Pr[L < at], under P and under Q; the log of the density
+    of W and a bound of its relative error; deviations of W up to which there are points, left and right; whether one
+    large term makes up the far points."""
+
+    tails: Callable[[np.ndarray, bool], tuple[np.ndarray, np.ndarray]]
+    density: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+    reached: list[float]
+    slow: bool
+
+
 @functools.lru_cache(64)
 @np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore")
-def points(m: float, t: int, depth: float, eta: float, reach: float, rough: bool = False) -> Points | None:
+def points(
+    m: float, t: int, depth: float, eta: float, reach: float, rough: bool = False, paths: bool = False
+) -> Points | None:
     """The law of one epoch where what is left out has a probability of at most e^-depth, or None. eta: the width of the
-    window in units of 1/a. reach: deviations up to which there are points. rough: whether some may be known roughly."""
-    grown = math.sqrt(1 + 2 / eta**2)
-    a = math.sqrt(t) / m
+    window in units of 1/a. reach: deviations up to which there are points. rough: whether some may be known roughly.
+    paths: whether W is known by those of allocation_path.py."""
+    if paths:
+        from . import allocation_path  # at its first use
+
+        known = allocation_path.known(m, t)
+    else:
+        known = _known(m, t, depth, reach)
+    return known and _points(m, t, depth, eta, known, ROUGHEST if rough else WORST)
+
+
+def _known(m: float, t: int, depth: float, reach: float) -> Known:
+    """By lines for W about places STEP deviations apart."""
     law = _law(m, t)
-    h = 2 * math.pi / ((SEEN + MISSED) * a * grown)
-    h = math.ldexp(math.floor(math.ldexp(h, 60 - math.frexp(h)[1] - 40)), math.frexp(h)[1] + 40 - 60)
-    ends, centres, lost = [], [], 0.0
     found: dict[float, _Line | None] = {}
     reached = [min(reach, REACH, 0.99 * t / law.sd if side < 0 else REACH) for side in (1, -1)]
     for side, last in zip((1, -1), reached, strict=True):
@@ -616,13 +646,36 @@ def points(m: float, t: int, depth: float, eta: float, reach: float, rough: bool
     slow = any(law.beyond_cut(line) for line in lines.values())  # the density then falls slower than a tilt rises
     if slow:
         reached[0] = JUMPS_REACH
-    for side, last in zip((1, -1), reached, strict=True):
-        end = 9 if slow and side > 0 else 3.5 + eta
+
+    def density(x: np.ndarray):
+        nearest = np.abs(x[:, None] / law.sd - np.array(list(lines))[None, :]).argmin(axis=1)
+        log, error = np.zeros(x.size), np.zeros(x.size)
+        for i, line in enumerate(lines.values()):
+            at = nearest == i
+            if at.any():
+                log[at], error[at] = law.density(x[at], line)
+        return log, error
+
+    def tails(at: np.ndarray, above: bool):
+        return law.log_tails_upper(at, above, depth, [*lines.values()])
+
+    return Known(tails, density, [z * law.sd for z in reached[::-1]], slow)
+
+
+def _points(m: float, t: int, depth: float, eta: float, known: Known, worst: float) -> Points | None:
+    """Points between the ends of a window."""
+    grown = math.sqrt(1 + 2 / eta**2)
+    a = math.sqrt(t) / m
+    h = 2 * math.pi / ((SEEN + MISSED) * a * grown)
+    h = math.ldexp(math.floor(math.ldexp(h, 60 - math.frexp(h)[1] - 40)), math.frexp(h)[1] + 40 - 60)
+    ends, centres, lost, left_out = [], [], 0.0, []
+    for side, last in zip((1, -1), known.reached[::-1], strict=True):
+        end = 9 if known.slow and side > 0 else 3.5 + eta
         width = math.sqrt(2 * (depth + 3)) * math.sqrt(1 + eta**2) / a
         tried = width
-        for span in SPANS:
+        for span in (*SPANS, *(SLOW_SPANS if known.slow and side > 0 else ())):
             at = side * np.linspace(0.0, span * tried + end * eta / a, PLACES)
-            num, den = law.log_tails_upper(at, side > 0, depth, [*lines.values()])
+            num, den = known.tails(at, side > 0)
             # E u(L), u what the window leaves out [theory: allocation.tail]
             widths = width * np.exp(math.log(GROWN) * np.arange(math.log(span * tried / width) / math.log(GROWN)))
             u = np.minimum(np.abs(at) - widths[:, None], 0.0) * (a / eta)
@@ -630,26 +683,27 @@ def points(m: float, t: int, depth: float, eta: float, reach: float, rough: bool
             sums = np.exp(np.maximum(num, den) + u[:, 1:] + depth).sum(axis=1) + np.exp(u[:, 0] + depth)
             enough = np.flatnonzero(sums < 0.4 * (1 - 1e-9))
             if enough.size:
-                width, left_out = float(widths[enough[0]]), math.log(max(float(sums[enough[0]]), 1e-300)) - depth + 1e-9
+                of_window = u[enough[0]]
+                width, log_lost = float(widths[enough[0]]), math.log(max(float(sums[enough[0]]), 1e-300)) - depth + 1e-9
                 break
             width = span * tried
         else:
             return None
-        lost += math.exp(left_out) + 1e-320
+        lost += math.exp(log_lost) + 1e-320
+        further = side * np.geomspace(abs(at[-1]), max(2 * abs(at[-1]), FARTHEST), FURTHER)
+        more = np.maximum(*known.tails(further, side > 0))
+        cells = _coarse(np.abs(at), np.append(0.0, np.maximum(num, den))[:-1] + of_window[:-1])
+        left_out.append(np.append(cells, [np.append(np.abs(further[1:]), np.inf), more], axis=1))
         centres.append(side * width)
         far = width + end * eta / a
-        ends.append(side * math.ceil(min(far, abs(math.log1p(side * last * law.sd / t))) / h))
+        ends.append(side * math.ceil(min(far, abs(math.log1p(side * last / t))) / h))
     j = np.arange(ends[1] + 1, ends[0])
+    if j.size > POINTS_MAX:
+        return None
     loss = j * h
-    x = t * np.expm1(loss)
-    nearest = np.abs(x[:, None] / law.sd - np.array(list(lines))[None, :]).argmin(axis=1)
-    log, error = np.zeros(x.size), np.zeros(x.size)
-    for i, line in enumerate(lines.values()):
-        at = nearest == i
-        if at.any():
-            log[at], error[at] = law.density(x[at], line)
+    log, error = known.density(t * np.expm1(loss))
     middle = int(np.abs(loss).argmin())
-    bad = np.flatnonzero(~(error < (ROUGHEST if rough else WORST)))
+    bad = np.flatnonzero(~(error < worst))
     first = int(bad[bad < middle].max(initial=-1)) + 1
     last = int(bad[bad > middle].min(initial=loss.size))
     if middle in bad:
@@ -659,9 +713,7 @@ def points(m: float, t: int, depth: float, eta: float, reach: float, rough: bool
     for side, at, centre in ((-1, loss[0] - h, centres[1]), (1, loss[-1] + h, centres[0])):
         far = max(abs(centre - at) * a, 15.0) + 10
         cells = at + side * far / a * np.linspace(0, 1, CELLS) ** (math.log(far / 0.5) / math.log(CELLS - 1))
-        num, den = law.log_tails_upper(
-            cells - side * 2 * h, side > 0, depth, [*lines.values()]
-        )  # [theory: allocation.smooth]
+        num, den = known.tails(cells - side * 2 * h, side > 0)  # [theory: allocation.smooth]
         beyond.append(np.array([cells, math.log(2.4) + num, math.log(2.4) + den]))
     window = _normal_cdf((centres[0] - loss) * a / eta) * _normal_cdf((loss - centres[1]) * a / eta)
     log_den = log + loss + math.log(t) + np.log(window) + math.log(h)
@@ -677,5 +729,18 @@ def points(m: float, t: int, depth: float, eta: float, reach: float, rough: bool
         (centres[1], centres[0]),
         eta / a,
         not bad.size,
-        slow,
+        known.slow,
+        (left_out[1], left_out[0]),
     )
+
+
+def _coarse(ends: np.ndarray, log: np.ndarray) -> np.ndarray:
+    """Ends of COARSE cells made of those up to each of many ends, and logs of what is in them."""
+    parts = np.array_split(np.arange(ends.size), COARSE)
+    return np.array([[ends[part[-1]], max(np.logaddexp.reduce(log[part]), -1e4) + 1e-9] for part in parts]).T
+
+
+COARSE, FARTHEST, FURTHER = 30, 250.0, 240
+"""Cells of what a window leaves out, and further ones up to some loss."""
+
+POINTS_MAX = 1 << 18

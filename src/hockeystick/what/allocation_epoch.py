@@ -299,7 +299,7 @@ def _end(m: float, t: int, s: float, width: float, log: float, period: float, wh
     return math.ceil(y[enough[0]] * period / (2 * math.pi)), float(beyond[enough[0]])
 
 
-TURNS = (-1.0, 0.45, 0.9, 1.6)
+TURNS = (-1.0, 0.45, 0.9, 1.6, 2.2, 2.7, 3.2)
 
 
 def _on_line(m: float, t: int, z: np.ndarray, whole: bool) -> tuple[np.ndarray, np.ndarray] | None:

@@ -1,0 +1,473 @@
+"""The density of log(S/t), S the sum of t independent lognormals of mean one, where noise is low: by the transform of
+one term, continued to its cut.
+
+Symbols. v = m^2, X = exp(m g - v/2), d = X - 1, phi(s) = E e^{-sX}, continued to all arg s, psi(s) = phi(s) e^s; W =
+S - t, x a value of W; p the place where a path leaves the real axis, r0 = -p where p < 0.
+
+Formulas [theory: allocation.path]. j = 0: the density of W at x, 1: Pr[W > x], 2: E(W-x)_+, the latter two at p < 0,
+    (1/pi) Im int_p^{p + i inf} e^{sx} psi(s)^t (-1/s)^j ds,  and where p < 0
+    (1/pi) int_0^{r0} e^{-rx} Im[psi(r e^{-i pi})^t] r^{-j} dr more;
+both by Gauss-Legendre panels, in Im s and in log r.
+
+Error claims. The relative error of a value is the sum of: what Gauss rules miss, by bounds of psi on their ellipses;
+what lies beyond the last panels; rounding and what the rules in g miss, carried along node by node. Each is computed.
+
+What it does not do: much noise, where turning g costs all digits; so few terms that psi^t falls slowly.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from ..outward import U
+from . import allocation_epoch as epoch
+from .allocation_density import Known, _log_tails_upper
+from .allocation_epoch import MORE
+
+ORDER, ELLIPSE = 32, 4.0
+"""Gauss nodes of a panel of a half line, and the parameter of its ellipse."""
+
+MAJOR, MINOR = ((ELLIPSE + side / ELLIPSE) / 4 for side in (1, -1))
+"""Half axes of the ellipse over the length of the panel."""
+
+MISSED = 64 / 15 / 2 * ELLIPSE ** (-2 * ORDER) / (1 - ELLIPSE**-2)
+"""What the rule misses over the length and the bound [theory: law.gauss-panels]."""
+
+NATS, SLACK = 41.0, 46.0
+"""Nats below the value at p that lie beyond the last panel, and by which a bound on an ellipse may exceed it."""
+
+PANELS_MAX, LEAST = 800, 1e-6
+"""Most panels, and the least length of one over what it is at."""
+
+CELLS = 6
+"""Cells of Re s in which psi is bounded on an ellipse."""
+
+BESIDE = 0.05
+"""How far beside a panel a bound holds that says what errors of nodes cost, over its length."""
+
+CUT_ORDER, CUT_HALF, CUT_ELLIPSE, CUT_CELLS = 12, 0.125, 5.0, 12
+"""Gauss nodes of a panel of the cut, half its length in log r, the parameter of its ellipse, and cells of |r| there."""
+
+CUT_MAJOR, CUT_TURN = (CUT_HALF * (CUT_ELLIPSE + side / CUT_ELLIPSE) / 2 for side in (1, -1))
+CUT_MISSED = 64 / 15 * CUT_HALF * CUT_ELLIPSE ** (-2 * CUT_ORDER) / (1 - CUT_ELLIPSE**-2)
+
+CUT_BESIDE = 0.03
+"""How far beside one a bound holds that says what errors of nodes cost."""
+
+NODES_OFF = 1e-15
+"""Errors of Gauss nodes over half a panel, and of their weights over themselves."""
+
+COST, FAR = 4.0, 34.0
+"""Nats by which a path may exceed the best one at an x, and by which it is below a value that needs no more than a
+bound of it."""
+
+LARGEST, LOOSE = 100.0, 5.0
+"""The largest p, and nats by which a bound of psi^t at p < 0 may exceed it."""
+
+LOW, TOGETHER = 9.0, 48
+"""Normal deviations of the largest X that the cut of an x sees, and panels that begin together."""
+
+SOME, ROWS, LEFT_OUT = 600, 64, 60.0
+"""Places at which bounds that fall are taken for many x; x at a time; nats from which nodes are left out for these."""
+
+TURNS = np.array([1.0, 0.5, 0.2])
+TAIL_TURNS = np.array([1.0, 0.6, 0.3, 0.1, 0.03])
+
+
+@functools.lru_cache(4)
+def _gauss(n: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.polynomial.legendre.leggauss(n)
+
+
+def _at_some(f, x: np.ndarray) -> np.ndarray:
+    """A function that falls, at x >= 0; of many x at the nearest of some that are not greater."""
+    if x.size <= SOME:
+        return f(x)
+    low, high = float(x.min()), float(x.max())
+    some = np.geomspace(max(low, 1e-9 * high, 1e-300), max(high, 1e-300), SOME)
+    some = np.unique(np.append(np.minimum(some, high), low))
+    return f(some)[np.searchsorted(some, x, side="right") - 1]
+
+
+@functools.lru_cache(32)
+def _bulk_cells(m: float, top: int) -> tuple[np.ndarray, ...]:
+    """Cells of g up to `top`: d at their ends, masses at least as large as theirs, ends."""
+    step = epoch.SPAN / m
+    g = np.arange(-9.0, top, step)
+    d = np.expm1(m * np.append(g, g[-1] + step) - 0.5 * m * m)
+    mass = np.maximum(0.4 * step * np.exp(-0.5 * np.where(g < 0, np.minimum(g + step, 0.0), g) ** 2), 1e-300)
+    return d, mass, g + step
+
+
+def _log_most_upper(m: float, q: np.ndarray, size: np.ndarray, turned: float) -> np.ndarray:
+    """log of a bound of |psi(s)|, Re s >= -q, q >= 0, |s| <= size: along the real line up to the best g1, down to
+    Im g = -turned/m, where Re sX >= 0, and to the right [theory: allocation.path]."""
+    to = float(epoch._larger_root(m, np.array([size.min()]))[0]) + 1
+    d, mass, end = _bulk_cells(m, math.ceil(min(to, 40.0)))
+    beta = turned / m
+    z = np.minimum(np.multiply.outer(q, d), 1e300)
+    h2 = np.where(np.abs(z) < 1e-3, 0.51 * z * z, np.expm1(z) - z) * (1 + 1e-9)
+    sums = np.cumsum(np.maximum(h2[:, 1:], h2[:, :-1]) * mass, axis=1) + 2e-19 * (1 + q[:, None])
+    low = 0.5 * (beta - end) * (beta + end)
+    upright = math.log(0.4 * beta + 1e-300) + low + np.multiply.outer(size, 1 + d[1:]) * (1 + 1e-12)
+    flat = np.where(end > 1, low - np.log(2.5 * np.maximum(end, 1.0)), 0.5 * beta * beta)
+    more = (sums + np.exp(upright) + np.exp(flat)).min(axis=1)
+    return np.log1p(more * (1 + 1e-9))
+
+
+class _Law:
+    """Paths for W, and the cut that those share that leave the axis left of 0.
+
+    place, h: where paths may leave, and about t log |psi| there; chord: places from 0 on and log psi at most, which is
+    convex and rises; width: about the deviation of W."""
+
+    def __init__(self, m: float, t: int):
+        self.m, self.t = m, t
+        self.known: dict[float, list[_Path]] = {}
+        self.cuts: dict[tuple[int, int], _Cut] = {}
+        self.edges, right = self._right()
+        p, left = self._left()
+        self.chord = np.append(0.0, p), np.append(0.0, left) / t + 1e-3 / t
+        place, h = np.concatenate([-np.exp(self.edges[::-1]), p]), np.concatenate([right[::-1], left])
+        known = np.isfinite(h)
+        self.place, self.h = place[known], h[known]
+        self.width = float((1 / p[left > 0.5]).max(initial=0.0)) or float(t)
+
+    def _left(self) -> tuple[np.ndarray, np.ndarray]:
+        """Places p > 0, and t log psi there within 1e-3."""
+        p = np.exp(np.arange(-80.0, math.log(LARGEST), 0.1))
+        log, off = epoch._log_real(self.m, self.t, p, False)
+        good = off * self.t < 1e-3
+        last = p.size if good.all() else int(np.argmin(good))
+        return p[:last], self.t * log[:last]
+
+    def _right(self) -> tuple[np.ndarray, np.ndarray]:
+        """Edges of panels of the cut up to where psi is known there and bounds of it are tight, in log r, and t
+        log|psi|, which rises: beyond, it is what is rare."""
+        m, t = self.m, self.t
+        far = -(46 * m + math.log(t) + 4)
+        edges = np.arange(math.floor(far / (2 * CUT_HALF)), math.ceil(4.0 / (2 * CUT_HALF)) + 1) * 2 * CUT_HALF
+        axis = epoch._Axis(m, t, edges / epoch.STEP)
+        h, r = t * axis.log, axis.r
+        loose = t * _log_most_upper(m, r, r, 0.5 * math.pi + CUT_TURN) - h > LOOSE
+        falls = np.append(np.diff(h) < 0, True) & (np.arange(h.size) > h.size // 4)
+        last = int(np.argmax(axis.bad | loose | falls))
+        return edges[:last], h[:last]
+
+    def log_upper(self, q: np.ndarray) -> np.ndarray:
+        """log of a bound of psi at q >= 0: chords."""
+        return np.where(q <= self.chord[0][-1], np.interp(q, *self.chord), np.inf)
+
+    def log_phi_upper(self, q: np.ndarray) -> np.ndarray:
+        """log of a bound of phi at q >= 0: as it falls, at the last place that is known."""
+        q = np.minimum(q, self.chord[0][-1])
+        return self.log_upper(q) - q
+
+    def groups(self, x: np.ndarray, j: int = 0) -> list[tuple[float, np.ndarray]]:
+        """Places of paths, and the x of each: ascending runs for which it costs little."""
+        order = np.argsort(x)
+        even = np.linspace(x.min(), min(x.max(), 40 * self.width), 300)
+        some = np.append(np.linspace(0, x.size - 1, min(x.size, 300)).astype(int), np.searchsorted(x[order], even))
+        some = order[np.unique(np.minimum(some, x.size - 1))]
+        size = np.abs(self.place)
+        cost = np.multiply.outer(x[some], self.place) + self.h
+        if j:
+            cost[:, self.place > 0] = np.inf  # a pole is to the right
+        else:
+            cost[np.ix_(x[some] < 0, self.place < 0)] = np.inf
+        cost -= cost.min(axis=1)[:, None]
+        found, at = [], 0
+        while at < some.size:
+            dear = ~(cost[at:] < COST)
+            runs = np.where(dear.any(axis=0), dear.argmax(axis=0), some.size - at)
+            ties = np.flatnonzero(runs == runs.max())
+            n = int(runs.max())
+            best = int(ties[np.argmin(cost[at : at + n, ties].mean(axis=0) - 0.5 * np.log(size[ties]))])
+            first = np.searchsorted(x[order], x[some[at]])
+            last = np.searchsorted(x[order], x[some[at + n]]) if at + n < some.size else x.size
+            found.append((float(self.place[best]), order[first:last]))
+            at += n
+        return found
+
+    def at(self, x: np.ndarray, j: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """log of the value of kernel j at x, where j > 0 x > 0, and a bound of its relative error."""
+        log, off = np.zeros(x.size), np.full(x.size, np.inf)
+        for p, here in self.groups(x, j):
+            xs, near = x[here], np.ones(here.size, dtype=bool)
+            if p < 0:
+                more, more_error, more_base = self._cut(p, xs, j)
+                near = p * xs + self.h[self.place == p] > np.log(np.abs(more)) + more_base - FAR
+            value, error, base = self._path(p, xs[near]).at(xs, j, near)
+            if p < 0:
+                top = np.maximum(base, more_base)
+                a, b = np.exp(base - top), np.exp(more_base - top)
+                value, error, base = value * a + more * b, (error * a + more_error * b) * (1 + 1e-9), top
+            good = value > 2 * error
+            log[here] = np.where(good, np.log(np.where(good, value, 1.0)) + base, 0.0)
+            off[here] = np.where(good, error / np.where(good, value - error, 1.0) + U * (8 + 4 * np.abs(base)), np.inf)
+        return log, off
+
+    def _path(self, p: float, x: np.ndarray) -> _Path:
+        """A path for x, the same for those that lie between its ends."""
+        made = self.known.setdefault(p, [])
+        if not x.size and made:  # what it is at most is asked
+            return made[0]
+        if not x.size:
+            i = max(int(np.flatnonzero(self.place == p)[0]), 1)
+            x = np.diff(self.h[i - 1 : i + 1]) / -np.diff(self.place[i - 1 : i + 1])
+        low, high = float(x.min()), float(x.max())
+        for path in made:
+            if path.low <= low and high <= path.high:
+                return path
+        made.append(_Path(self, p, low - 0.1 * abs(low), high + 0.2 * abs(high)))
+        return made[-1]
+
+    def _cut(self, p: float, x: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        last = int(np.searchsorted(self.edges, math.log(-p) - 1e-9))
+        first = int(np.searchsorted(self.edges, -math.log(max(float(x.max()), 1.0)) - LOW * self.m - 4))
+        first = min(max(first // TOGETHER * TOGETHER, 0), last - 1)
+        if (first, last) not in self.cuts:
+            self.cuts[first, last] = _Cut(self.m, self.t, self.edges[first : last + 1])
+        return self.cuts[first, last].at(x, j)
+
+    def log_tails_upper(self, at: np.ndarray, above: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Logs of bounds of Pr[L > at], or Pr[L < at], under P and under Q: by paths left of 0, or Chernoff's; or that
+        of one large term, or of a small mean [theory: allocation.tail]. E[S; S > K] = E(S-K)_+ + K Pr[S > K]."""
+        m, t, x = self.m, self.t, self.t * np.expm1(at)
+        if not above:
+            right = self.place > 0
+            some = (np.multiply.outer(x, self.place[right]) + self.h[right]).min(axis=1) + 2e-3
+            den = np.minimum(np.minimum(_log_tails_upper((-at / m - 0.5 * m) * math.sqrt(t)), some), 0.0)
+            return den + np.minimum(at, 0.0), den
+        den = _log_tails_upper(at / m + 0.5 * m) + math.log(t)
+        num = np.logaddexp(den, _log_tails_upper(at / m - 0.5 * m))
+        num, den = np.minimum(num, 0.0), np.minimum(den, 0.0)
+        far = np.flatnonzero((x > 3 * self.width) & (x < 1e290))
+        if far.size:
+            (tail, tail_off), (call, call_off) = (self.at(x[far], j) for j in (1, 2))
+            known = (tail_off < 1) & (call_off < 1)
+            tail, call = tail + np.log1p(np.minimum(tail_off, 1.0)) + 1e-9, call + np.log1p(np.minimum(call_off, 1.0))
+            den[far] = np.where(known, np.minimum(den[far], tail), den[far])
+            whole = np.logaddexp(tail + at[far], call - math.log(t)) + 1e-9
+            num[far] = np.where(known, np.minimum(num[far], whole), num[far])
+        return num, den
+
+
+@functools.lru_cache(4)
+def _law(m: float, t: int) -> _Law:
+    """Its paths serve all windows."""
+    return _Law(m, t)
+
+
+def known(m: float, t: int) -> Known:
+    law = _law(m, t)
+    return Known(law.log_tails_upper, law.at, [t * (1 - 1e-9), math.inf], True)
+
+
+class _Path:
+    """Up from p by panels, for x between low and high. base: about t log|psi(p)|, the logarithm of what all is over."""
+
+    def __init__(self, law: _Law, p: float, low: float, high: float):
+        self.law, self.m, self.t, self.p, self.low, self.high = law, law.m, law.t, p, low, high
+        self.base = float(law.h[law.place == p][0])
+        self.edge, self.log, self.beside, self.least = [], [], [], []
+        self.tail = math.inf
+        starts, length, y = [0.0], 0.3 * abs(p), 0.0
+        while not self.tail < -NATS and len(self.edge) < PANELS_MAX and length > 0:
+            length = self._lay(y, 4 * length)
+            y += length
+            starts.append(y)
+            self.tail = self._log_tail_upper(y)
+        self.end = y
+        if not self.tail < -NATS:
+            return
+        x, w = _gauss(ORDER)
+        self.length = np.diff(starts)
+        mid = 0.5 * (np.array(starts[1:]) + np.array(starts[:-1]))
+        self.s = p + 1j * (mid[:, None] + np.multiply.outer(0.5 * self.length, x)).ravel()
+        self.w = np.multiply.outer(0.5 * self.length, w).ravel()
+        on_line = epoch._on_line(self.m, self.t, self.s, False)
+        self.nodes = on_line or (np.zeros(self.s.size), np.full(self.s.size, np.inf))
+
+    def _lay(self, y: float, length: float) -> float:
+        """The next panel, as long as bounds on its ellipse let it be; its length, 0 where there is none."""
+        p = self.p
+        while length > LEAST * max(abs(p), y):
+            low, high, below = p - MINOR * length, p + MINOR * length, y + (0.5 - MAJOR) * length
+            if below > 0 or low > 0 or high < 0:  # neither 0 nor what is on another sheet
+                edge = np.linspace(low, high, CELLS + 1)
+                log = self.t * self._log_psi_upper(edge[:-1], edge[1:], below, y + (0.5 + MAJOR) * length) - self.base
+                moved = [(at - p) * x + log for at in (edge[:-1], edge[1:]) for x in (self.low, self.high)]
+                if np.max(moved) < SLACK:
+                    near = min(BESIDE * length, 0.5 * abs(p))
+                    sides = np.array([p - near]), np.array([p + near])
+                    beside = self.t * self._log_psi_upper(*sides, y - near, y + length + near)[0] - self.base
+                    self.edge.append(edge - p)
+                    self.log.append(log)
+                    self.beside.append((near, beside))
+                    self.least.append(math.hypot(max(abs(p) - MINOR * length, 0.0), max(below, 0.0)))
+                    return length
+            length *= 0.6
+        return 0.0
+
+    def _log_psi_upper(self, low: np.ndarray, high: np.ndarray, y1: float, y2: float) -> np.ndarray:
+        """log of a bound of |psi| at Re s in cells and Im s in [y1, y2], on the sheet of the upper half plane; where y1
+        <= 0 all cells are on one side of 0 [theory: allocation.path]."""
+        m, v = self.m, self.m * self.m
+        size = np.full(low.size, math.hypot(max(abs(low[0]), abs(high[-1])), max(y2, -y1)))
+        # arg s - pi/2 at most where Re s < 0
+        turned = 0.5 * math.pi - np.arctan2(y1, np.maximum(-low if y1 > 0 else -high, 1e-300))
+        out, left = self.law.log_upper(np.maximum(high, 0.0)), low < 0
+        if left.any():
+            most = float(turned[left].max())
+            out[left] = np.maximum(out[left], _log_most_upper(m, -low[left], size[left], most))
+        for T in TURNS * min(y1 * v, 1.4) if y1 > 0 else ():
+            q = y1 * math.sin(T) + low * math.cos(T)
+            one, up = np.full(low.size, np.inf), q > 0
+            one[up] = self.law.log_phi_upper(q[up])
+            if not up.all():
+                one[~up] = _log_most_upper(m, -q[~up], size[~up], max(float(turned.max()), T)) - q[~up]
+            out = np.minimum(out, one + 0.5 * T * T / v + high)
+        return out
+
+    def _log_tail_upper(self, y: float) -> float:
+        """log of a bound of the integral of |psi|^t beyond y over y, infinite where it is not small: in cells, and by
+        phi(x) <= E X^-1/(ex)."""
+        m, t, p, first, total = self.m, self.t, self.p, y, -math.inf
+        v = m * m
+        for _ in range(400):
+            T = np.concatenate([np.minimum(TAIL_TURNS * y * v, 1.4), [0.2, 0.5, 1.0, 1.4]])
+            q = p * np.cos(T) + y * np.sin(T)
+            bound, up = np.full(T.size, np.inf), q > 0
+            bound[up] = self.law.log_phi_upper(q[up])
+            if not up.all():
+                turned = max(0.5 * math.pi - math.atan2(y, -p), 1.4)
+                bound[~up] = _log_most_upper(m, -q[~up], np.full(q[~up].size, math.hypot(p, 4 * y)), turned) - q[~up]
+            best = float((bound + 0.5 * T * T / v).min()) + p
+            total = np.logaddexp(total, t * best - self.base + math.log(3 * y))
+            y *= 4
+            if total - math.log(first) > -NATS:
+                return math.inf
+            far = y * math.sin(1.4) + p * math.cos(1.4)
+            if far > 0.9 * y:
+                one = v - 1 - math.log(0.9 * y) + 0.5 * 1.4**2 / v + p
+                rest = math.log(y) + t * one - self.base
+                if rest < total:
+                    return float(np.logaddexp(total, rest)) - math.log(first) + 1e-9
+        return math.inf
+
+    def at(self, x: np.ndarray, j: int, near: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The integral over pi e^base for x, of others than those `near` 0; a bound of its error; base."""
+        p, base = self.p, self.p * x + self.base
+        if not self.tail < -NATS:
+            return np.zeros(x.size), np.full(x.size, np.inf), base
+        t, y, (log, off) = self.t, self.s.imag, self.nodes
+        known = off < np.inf
+        kernel = (-1 / self.s) ** j * self.w
+        power = np.where(known, np.exp(t * log - self.base), 0.0) * kernel
+        size, units = np.abs(power), 60 + y.size + 8 * t * np.abs(log) + 4 * abs(self.base)
+        err = size @ np.expm1(np.minimum(np.where(known, t * off, 0.0) + U * units, 600.0)) + NODES_OFF * size.sum()
+        err += np.abs(kernel) @ np.where(known, 0.0, np.exp(np.minimum(t * log.real - self.base, 700.0)))
+        out = np.zeros(x.size)
+        asked = np.flatnonzero(near)
+        for part in np.array_split(asked, 1 + asked.size * y.size // (1 << 18)):
+            out[part] = (np.exp(1j * np.multiply.outer(x[part], y)) @ power).real
+        missed, whole = np.where(near, 0.0, np.inf), np.zeros(x.size)
+        start = 0.0
+        for length, edge, log_m, (beside, log_b), least in zip(
+            self.length, self.edge, self.log, self.beside, self.least, strict=True
+        ):
+            most = np.maximum(np.multiply.outer(x[near], edge[:-1]), np.multiply.outer(x[near], edge[1:])) + log_m
+            missed[near] += MISSED * length * least**-j * np.exp(np.minimum(most.max(axis=1), 700.0))
+            along = length * (0.5 * math.hypot(p, start)) ** -j * np.exp(np.minimum(log_b + beside * np.abs(x), 700.0))
+            moved = NODES_OFF * length + 4 * U * (start + length)
+            missed += along * moved / beside
+            whole += along
+            start += length
+        ends = math.exp(self.tail) * self.end * math.hypot(p, self.end) ** -j
+        error = err + float(4 * U * size @ y) * np.abs(x) + missed
+        less = ~(error < whole)  # then nothing is said of it but how large it may be
+        error = np.where(less, whole, error) + ends
+        return np.where(less, 0.0, out) / math.pi, error / math.pi * MORE, base
+
+
+def _log_sum_upper(cells: tuple[np.ndarray, np.ndarray, np.ndarray, float], j: int, x: np.ndarray) -> np.ndarray:
+    """log of the sum over panels of the largest bound of r times the integrand on the cells of each, falling in x."""
+    r1, r2, bound, c = cells
+    per = bound + (1 - j) * np.log(r1 if j > 1 else r2) - c * np.multiply.outer(x + 1, r1)
+    per = per.reshape(x.size, -1, CUT_CELLS).max(axis=2)
+    most = per.max(axis=1)
+    return most + np.log(np.exp(per - most[:, None]).sum(axis=1))
+
+
+class _Cut:
+    """Panels in log r between edges."""
+
+    def __init__(self, m: float, t: int, edges: np.ndarray):
+        self.m, self.t = m, t
+        x, w = _gauss(CUT_ORDER)
+        mid = 0.5 * (edges[1:] + edges[:-1])
+        self.axis = epoch._Axis(m, t, (mid[:, None] + CUT_HALF * x).ravel() / epoch.STEP)
+        self.w = np.tile(CUT_HALF * w, mid.size)
+        self.bounds = [
+            self._about(mid, *about) for about in ((CUT_MAJOR, CUT_TURN), (CUT_HALF + CUT_BESIDE, CUT_BESIDE))
+        ]
+        self.first = np.exp(edges[:1]) * epoch.GREATER
+        self.low = float(self._log_upper(self.first, self.first, 0.0, loop=True)[0])
+        self.power = float(epoch._larger_root(m, self.first)[0]) / m
+
+    def _about(self, mid: np.ndarray, reach: float, turn: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """Cells of |r| about the middle of each panel, logs of bounds in them where r is turned, and the cosine."""
+        cells = np.linspace(-reach, reach, CUT_CELLS + 1)
+        r1 = (np.exp(np.add.outer(mid, cells[:-1])) * epoch.LESS).ravel()
+        r2 = (np.exp(np.add.outer(mid, cells[1:])) * epoch.GREATER).ravel()
+        parts = zip(epoch._parts(r1), epoch._parts(r2), strict=True)
+        return r1, r2, np.concatenate([self._log_upper(*cells, turn) for cells in parts]), math.cos(turn)
+
+    def _log_upper(self, r1: np.ndarray, r2: np.ndarray, turn: float, loop: bool = False) -> np.ndarray:
+        """Logs of bounds of |Im psi(-r)^t| e^{c|r|}, c the cosine, for |r| in cells and |arg r| <= turn; loop: by that
+        of the loop alone [theory: allocation.edge]."""
+        m, t, c = self.m, self.t, math.cos(turn)
+        most = _log_most_upper(m, r2, r2, 0.5 * math.pi + turn)
+        at = epoch._larger_root(m, r2)
+        X = np.exp(m * at - 0.5 * m * m)
+        one = math.log(t) + epoch._log_loop_upper(m, at, r1 * X, turn) + (r2 - r1) * X
+        return (t - 1) * most + (one if loop else np.minimum(one, most + c * r2)) + 1e-6
+
+    def at(self, x: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The integral over pi e^base for x >= 0, a bound of its error, base."""
+        t, axis = self.t, self.axis
+        u, r = axis.u, axis.r
+        turned = np.exp(np.minimum(axis.log_turned, 300.0))
+        part = np.where(turned < 1e-4, 1 - turned * turned / 6, np.sin(turned) / np.maximum(turned, 1e-4))
+        log = t * axis.log + axis.log_turned + (1 - j) * u
+        units = 16 + u.size + 12 * (t * np.abs(axis.log) + 3 * np.abs(u) + np.abs(axis.log_turned))
+        off = np.minimum(t * axis.off + U * units + NODES_OFF, 600.0)
+        value, lost = axis.sign * part * self.w, np.minimum(axis.off_turned, 2 / np.maximum(turned, 1e-300))
+        err = self.w * (np.abs(part) * np.expm1(off) + np.exp(off) * lost)
+        err = np.where(axis.bad, np.inf, err)
+        moved = 2 * CUT_HALF * (NODES_OFF + 4 * U * float(np.abs(u).max())) / CUT_BESIDE
+        missed = np.full(x.size, -np.inf)
+        for factor, cells in zip((CUT_MISSED, moved), self.bounds, strict=True):
+            most = _at_some(functools.partial(_log_sum_upper, cells, j), x)
+            missed = np.logaddexp(missed, most + math.log(factor))
+        power = self.power + 1 - j
+        low = self.low + (1 - j) * math.log(self.first[0]) - math.log(power) if power > 0.5 else math.inf
+        out, error, base = np.empty(x.size), np.empty(x.size), np.empty(x.size)
+        for at in np.array_split(np.argsort(x), 1 + x.size // ROWS):
+            xs = x[at]
+            ends = log - np.multiply.outer(xs[[0, -1]], r)
+            least = float(ends.max(axis=1).min()) - LEFT_OUT
+            seen = np.flatnonzero(ends.max(axis=0) > least)
+            seen = slice(int(seen[0]), int(seen[-1]) + 1)
+            size = log[seen] - np.multiply.outer(xs, r[seen])
+            base[at] = top = size.max(axis=1)
+            terms = np.exp(np.maximum(size - top[:, None], -700.0))
+            out[at] = terms @ value[seen]
+            off_x = 14 * U * xs * (terms @ (np.abs(value) * r)[seen])
+            beyond = float((np.abs(value) + err).sum()) * np.exp(least - top)
+            error[at] = terms @ err[seen] + off_x + beyond + np.exp(np.logaddexp(missed[at], low) - top)
+        return out / math.pi, error / math.pi * MORE + np.abs(out) * U * (8 + 4 * np.abs(base)), base

@@ -1,0 +1,126 @@
+"""Random allocation by paths through the transform of one term and its cut: against closed forms, convolution, direct
+integration of that transform, and wider windows."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.integrate
+
+import hockeystick as hs
+from hockeystick.routes import general, mixed
+from hockeystick.what import allocation_density, allocation_path
+
+
+@pytest.mark.parametrize(("m", "t", "eta"), [(1.0, 40, 0.7), (0.5, 3000, 0.4)])
+def test_masses_are_those_of_both_laws(m, t, eta):
+    """All of both laws, and E_P S/t in closed form, of which large terms make up much [theory: allocation.path]."""
+    found = allocation_density.points(m, t, 60.0, eta, 20.0, False, True)
+    num, den = np.exp(found.log_num), np.exp(found.log_den)
+    beyond = np.exp(found.beyond[1][1, 0])
+    assert abs(num.sum() - 1) < 2 * (num * found.error).sum() + 1e-13 + beyond
+    assert abs(den.sum() - 1) < 2 * (den * found.error).sum() + 1e-13 + beyond
+    assert float(np.median(found.error)) < 1e-9
+    if found.whole:
+        square = num * np.expm1(found.loss)
+        assert square.sum() == pytest.approx(math.expm1(m * m) / t, rel=1e-9)
+
+
+def test_values_are_those_of_an_integral_right_of_0():
+    """Density, tail and call where few or one large term may be what is far, by inversion on one line that knows
+    nothing of the cut [theory: allocation.path]."""
+    m, t = 0.8, 60
+    with np.errstate(all="ignore"):
+        law = allocation_path._law(m, t)
+    g = np.arange(-13, 13, 0.02)
+    X, n = np.exp(m * g - m * m / 2), 0.02 * np.exp(-g * g / 2) / math.sqrt(2 * math.pi)
+    sd = math.sqrt(t * math.expm1(m * m))
+    dy = 0.01 / sd
+    s = 0.5 / sd + 1j * dy * np.arange(4000)
+    power = (np.exp(-np.multiply.outer(s, X - 1)) @ n) ** t * np.where(s.imag > 0, dy, 0.5 * dy) / math.pi
+    x = sd * np.array([-2.5, -1.0, 0.5, 3.5, 5.0, 7.0])
+    with np.errstate(all="ignore"):
+        for j in range(3):
+            true = (np.exp(np.multiply.outer(x, s)) @ (power * s**-j)).real
+            true = np.array([true, 1 - true, true - x][j])
+            seen = x > (3 * law.width if j else -2 * t)
+            assert seen.sum() >= 3
+            log, off = law.at(x[seen], j)
+            assert (off < 1e-8).all()
+            assert (np.abs(np.exp(log) - true[seen]) < 1e-11 * sd ** (j - 1) + off * true[seen]).all()
+
+
+def _psi(m, s):
+    """By integration over the turned normal variable."""
+    turned = max(0.0, np.angle(s) - 1.2)
+
+    def part(g, of):
+        z = g - 1j * turned / m
+        return of(np.exp(-s * np.expm1(m * z - m * m / 2) - z * z / 2) / math.sqrt(2 * math.pi))
+
+    return sum(
+        unit * scipy.integrate.quad(part, -14, 14, args=(of,), epsabs=1e-12, limit=400)[0]
+        for unit, of in ((1, np.real), (1j, np.imag))
+    )
+
+
+def test_bounds_of_one_term_hold_and_are_near():
+    """In boxes of Re s and Im s, on both sides of 0 [theory: allocation.path]."""
+    rng = np.random.default_rng(7)
+    ratios = []
+    for m in (0.6, 1.0, 2.0):
+        path = allocation_path._Path.__new__(allocation_path._Path)
+        with np.errstate(all="ignore"):
+            path.law = path_law = allocation_path._law(m, 1000)
+        path.m, path.t = m, 1000
+        for _ in range(12):
+            size = 10 ** rng.uniform(-4, -1)
+            low = size * rng.uniform(-1, 0.5)
+            y = size * rng.uniform(0.2, 2)
+            wide = 0.1 * size
+            with np.errstate(all="ignore"):
+                bound = path._log_psi_upper(np.array([low]), np.array([low + wide]), y, y + wide)[0]
+            true = max(
+                math.log(abs(_psi(m, complex(low + wide * a, y + wide * b)))) for a in (0, 1, 0.5) for b in (0, 1)
+            )
+            assert true <= bound + 1e-9
+            ratios.append(bound / max(size * size * math.expm1(m * m), 1e-9))
+        assert path_law.log_upper(np.array([0.3]))[0] >= math.log(abs(_psi(m, 0.3 + 0j)))
+    assert np.median(ratios) < 20
+
+
+def test_what_a_window_leaves_out_is_small_only_where_others_make_up_for_it():
+    """A deep window's curve lies between a shallow one's and that plus what is left out.
+    [theory: allocation.left-out]"""
+    m, t, k = 0.8, 400, 30
+    found = []
+    for depth in (44.0, 90.0):
+        points = allocation_density.points(m, t, depth + math.log(k), 0.7, 20.0, False, True)
+        step = mixed.DensityStep(
+            points.columns(0), points.lost, k, allocation_density.CELLS, False, points.slow, points.left_out_of(0)
+        )
+        found.append(general.Finite([step], 0.0, k * points.lost))
+    shallow, deep = found
+    for eps in (2.0, 3.0, 6.0):
+        less, more = (mixed.point(of.run, eps) for of in found)
+        lost = shallow.lost_upper(eps, -1000.0)
+        assert less.lower <= more.upper
+        assert math.exp(more.lower) <= math.exp(less.upper) + lost
+        assert 0 < lost < shallow.lost
+    assert deep.lost_upper(2.0, 0.0) == deep.lost
+
+
+@pytest.mark.parametrize(
+    ("sigma", "t", "epochs", "delta"),
+    [(1.4, 189, 47, 2.2e-129), pytest.param(1.72, 3245, 80, 2.9e-47, marks=pytest.mark.slow)],
+)
+def test_epochs_with_little_noise(sigma, t, epochs, delta):
+    """Answers were 30 and 50 % wide: the moments of an epoch do not reach these losses, and one large loss is most of a
+    tilted law."""
+    run = hs.random_allocation(hs.gaussian(sigma), t) * epochs
+    b = hs.epsilon(run, delta, direction="remove")
+    assert b.route == "contour"
+    assert b.upper - b.lower < 2e-5 * b.upper
+    at = hs.log_delta(run, b.estimate, direction="remove")
+    assert at.lower <= math.log(delta) + 1e-2
+    assert at.upper >= math.log(delta) - 1e-2
