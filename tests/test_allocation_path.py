@@ -8,7 +8,7 @@ import pytest
 import scipy.integrate
 
 import hockeystick as hs
-from hockeystick.routes import general, mixed
+from hockeystick.routes import general, mixed, option
 from hockeystick.what import allocation_density, allocation_path
 
 
@@ -31,7 +31,7 @@ def test_values_are_those_of_an_integral_right_of_0():
     nothing of the cut [theory: allocation.path]."""
     m, t = 0.8, 60
     with np.errstate(all="ignore"):
-        law = allocation_path._law(m, t)
+        law = allocation_path.law(m, t)
     g = np.arange(-13, 13, 0.02)
     X, n = np.exp(m * g - m * m / 2), 0.02 * np.exp(-g * g / 2) / math.sqrt(2 * math.pi)
     sd = math.sqrt(t * math.expm1(m * m))
@@ -71,7 +71,7 @@ def test_bounds_of_one_term_hold_and_are_near():
     for m in (0.6, 1.0, 2.0):
         path = allocation_path._Path.__new__(allocation_path._Path)
         with np.errstate(all="ignore"):
-            path.law = path_law = allocation_path._law(m, 1000)
+            path.law = path_law = allocation_path.law(m, 1000)
         path.m, path.t = m, 1000
         for _ in range(12):
             size = 10 ** rng.uniform(-4, -1)
@@ -124,3 +124,14 @@ def test_epochs_with_little_noise(sigma, t, epochs, delta):
     at = hs.log_delta(run, b.estimate, direction="remove")
     assert at.lower <= math.log(delta) + 1e-2
     assert at.upper >= math.log(delta) - 1e-2
+
+
+def test_a_few_large_terms_beside_many(monkeypatch):
+    """One epoch: 4.5e-3 wide along the whole cut, where the bulk cancels."""
+    run = hs.random_allocation(hs.gaussian(0.9), 100_000)
+    b = hs.epsilon(run, 1e-12, direction="remove")
+    assert b.upper - b.lower < 1e-9 * b.upper
+    monkeypatch.setattr(option, "has_path", lambda *_: False)
+    whole = hs.epsilon(hs.random_allocation(hs.gaussian(0.9), 100_000), 1e-12, direction="remove", route="contour")
+    assert whole.lower < b.lower < b.upper < whole.upper
+    assert whole.upper - whole.lower > 1e-4 * whole.upper

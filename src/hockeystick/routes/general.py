@@ -51,10 +51,6 @@ POINTS_FROM = ((0.55, 300.0), (1.3, 20_000.0)), ((0.55, 300.0), (0.85, 25_000.0)
 """Of REMOVE and of ADD, whose transform reaches further: up to some sensitivity/sigma the steps over its square from
 which an epoch is taken by points of its density."""
 
-PATHS, FEWEST = (0.45, 2.5), 20.0
-"""Sensitivity/sigma between which these are known by paths through the transform of one term, if others are wide, with
-at least so many steps over its square: beyond, a path has too many panels."""
-
 SLOW, ENOUGH = 1600.0, -45.0
 """Steps over the square of sensitivity/sigma from which that is done by all points that there are, or where what lies
 beyond their far end is so small (its logarithm)."""
@@ -152,7 +148,7 @@ def _describe(run, losses, add: int, adjacency: str, depth: float, by_points: in
             return f"no line takes {step!r} under {adjacency}"
     lost = math.fsum(k * _lost(step, loss) for step, (loss, k) in zip(steps, losses, strict=True))
     partial = any(isinstance(step, mixed.DensityStep) and step.partial for step in steps)
-    untried = any(isinstance(step, RandomAllocation) for step, _ in run.parts) and depth < math.inf and not by_points
+    untried = any(isinstance(step, mixed.AllocationStep) for step in steps) and depth < math.inf and not by_points
     return Finite(steps, log_finite, lost, partial, untried, by_points)
 
 
@@ -245,7 +241,7 @@ def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points
     """By points of the density of its loss where they know most of it, or there are some at all and they are asked for,
     else by its transform on rotated lines."""
     found = None
-    paths = by_points > 0 and k > 1 and PATHS[0] < m <= PATHS[1] and t >= FEWEST * m * m
+    paths = by_points > 0 and k > 1 and option.has_path(m, t)
     asked = paths or (by_points > 0 and m <= POINTS_FROM[add][0][0])
     if depth < math.inf and (asked or any(m <= shift and t > least * m * m for shift, least in POINTS_FROM[add])):
         from ..what import allocation_density  # at its first use
@@ -311,9 +307,8 @@ def _ways(found: Finite):
     """(depth, by_points) that may know more."""
     if found.partial:
         yield math.inf, 0
-    if found.untried:
-        yield None, 1
     if found.untried or _has_points(found):
+        yield None, 1
         for depth in SHALLOW:
             yield depth, 1
         yield None, 2
@@ -499,7 +494,7 @@ def _root(question, found: Finite, add: int, delta: float, least_lost: float = L
         last = root_of(visible, lost, -1)
     if first is None or last is None:
         question.why = NOT_FOUND
-        at_zero = point(question, add, 0.0)
+        at_zero = _point(question, found, add, 0.0)
         return Root(0.0, 0.0, 0.0, ZERO, "contour") if at_zero and at_zero.at_most(delta) else None
     mid, high = 0.5 * (first.estimate + last.estimate), last.upper if visible else wall_upper(parts, least)
     left_out = math.exp(math.log(lost) + 1e-9) / delta if lost else 0.0

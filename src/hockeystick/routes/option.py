@@ -1,7 +1,7 @@
 """One epoch of random allocation alone, as the price of an option on a sum of lognormals: what/allocation_epoch.py.
 
 Under ADD delta is the price of a put. Under REMOVE it is that of a call: of the put by parity where they do not cancel,
-else along the cut. Answers are those of answers.py, None where the prices decline."""
+else along the cut, or, where a few large terms lie beside many, by half lines from a part of it. Answers are those of answers.py, None where the prices decline."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEAST_SHIFT = 1e-3
 ENOUGH = 1e-11
 """Relative width that is enough of parity."""
 
-STEPS, LARGE, DEEP = 10_000, 1.3, -230.0
+STEPS, LARGE, DEEP = 10_000, 1.05, -230.0
 """Steps and sensitivity/sigma, or log delta, from which the price is asked before other lines: these take longer."""
 
 
@@ -47,6 +47,10 @@ def _price(m: float, t: int, add: int, eps: float) -> tuple[float, float, tuple[
         other = ask(m, t, x, K, eps) if least < math.inf else None
         if other and (found is None or other[1] < found[1]):
             found = other
+    if x > 0 and (found is None or found[1] > ENOUGH_PATH) and has_path(m, t):
+        other = _by_path(m, t, x)
+        if other and (found is None or other[1] < found[1]):
+            found = other
     return found
 
 
@@ -71,6 +75,28 @@ def _by_parity(m: float, t: int, x: float, K: float, eps: float) -> tuple[float,
 def _along_cut(m: float, t: int, x: float, K: float, _: float) -> tuple[float, float, tuple[float, ...]] | None:
     call = epoch.log_call(m, t, x, K)
     return call and _told(call, call.log - math.log(t))
+
+
+def _by_path(m: float, t: int, x: float) -> tuple[float, float, tuple[float, ...]] | None:
+    """Of a few large terms beside many, by half lines left of 0 and the cut up to there [theory: allocation.path]."""
+    from ..what import allocation_path  # at its first use
+
+    log, off = (float(found[0]) for found in allocation_path.law(m, t).at(np.array([x]), 2))
+    if not off < 0.5:
+        return None
+    log -= math.log(t)
+    rounding = 8 * U * (1 + abs(log))
+    return log, off + rounding, (0.0, 0.0, off, rounding)
+
+
+def has_path(m: float, t: int) -> bool:
+    """Whether paths of allocation_path.py are not too long."""
+    return PATHS[0] < m <= PATHS[1] and t >= FEWEST * m * m
+
+
+PATHS, FEWEST, ENOUGH_PATH = (0.45, 2.5), 20.0, 1e-9
+"""Sensitivity/sigma between which a path knows the price of a call, with at least so many steps over its square:
+beyond, it has too many panels; and the relative width from which it is asked."""
 
 
 def _told(value: epoch.Value, log: float) -> tuple[float, float, tuple[float, ...]]:

@@ -51,7 +51,8 @@ REACH, JUMPS_REACH = 90.0, 400.0
 CELLS = 16
 """Of what lies beyond the points, to beyond the centre of the window; they grow from half a deviation on."""
 
-SPANS, SLOW_SPANS, GROWN, PLACES = (1.4, 4.0, 12.0, 40.0), (120.0, 400.0, 1200.0), 1.04, 240
+SPANS, FAR_SPANS = (1.4, 4.0, 12.0, 40.0), (1.4, 4.0, 12.0, 40.0, 120.0, 400.0, 1200.0)
+GROWN, PLACES = 1.04, 240
 """A window's width is tried up to so many times the least one, each so much larger than the one before, by tails at so
 many places."""
 
@@ -673,7 +674,7 @@ def _points(m: float, t: int, depth: float, eta: float, known: Known, worst: flo
         end = 9 if known.slow and side > 0 else 3.5 + eta
         width = math.sqrt(2 * (depth + 3)) * math.sqrt(1 + eta**2) / a
         tried = width
-        for span in (*SPANS, *(SLOW_SPANS if known.slow and side > 0 else ())):
+        for span in SPANS if last < math.inf else FAR_SPANS:
             at = side * np.linspace(0.0, span * tried + end * eta / a, PLACES)
             num, den = known.tails(at, side > 0)
             # E u(L), u what the window leaves out [theory: allocation.tail]

@@ -257,14 +257,15 @@ class _Law:
 
 
 @functools.lru_cache(4)
-def _law(m: float, t: int) -> _Law:
+def law(m: float, t: int) -> _Law:
     """Its paths serve all windows."""
     return _Law(m, t)
 
 
 def known(m: float, t: int) -> Known:
-    law = _law(m, t)
-    return Known(law.log_tails_upper, law.at, [t * (1 - 1e-9), math.inf], True)
+    """What points of the density of an epoch are made of."""
+    of = law(m, t)
+    return Known(of.log_tails_upper, of.at, [t * (1 - 1e-9), math.inf], True)
 
 
 class _Path:
