@@ -1,7 +1,8 @@
 """One epoch of random allocation alone, as the price of an option on a sum of lognormals: what/allocation_epoch.py.
 
 Under ADD delta is the price of a put. Under REMOVE it is that of a call: of the put by parity where they do not cancel,
-else along the cut, or, where a few large terms lie beside many, by half lines from a part of it. Answers are those of answers.py, None where the prices decline."""
+else along the cut, or, where a few large terms lie beside many, by half lines from a part of it. Answers are those of
+answers.py, None where the prices decline."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Points(NamedTuple):
         low, high = self.left_out[:: -1 if add else 1]
         top = float(low[1].max())
         whole = top + math.log(float(np.exp(low[1] - top).sum()))
-        return np.append([[0.0], [whole]], high, axis=1)
+        return np.append(np.array([[0.0], [whole]]), high, axis=1)
 
     def columns(self, add: int) -> np.ndarray:
         """As csrc/line/mixed.c takes a law: coordinate, loss, log mass under num, their errors; then what is beyond."""
@@ -694,7 +694,7 @@ def _points(m: float, t: int, depth: float, eta: float, known: Known, worst: flo
         further = side * np.geomspace(abs(at[-1]), max(2 * abs(at[-1]), FARTHEST), FURTHER)
         more = np.maximum(*known.tails(further, side > 0))
         cells = _coarse(np.abs(at), np.append(0.0, np.maximum(num, den))[:-1] + of_window[:-1])
-        left_out.append(np.append(cells, [np.append(np.abs(further[1:]), np.inf), more], axis=1))
+        left_out.append(np.append(cells, np.array([np.append(np.abs(further[1:]), np.inf), more]), axis=1))
         centres.append(side * width)
         far = width + end * eta / a
         ends.append(side * math.ceil(min(far, abs(math.log1p(side * last / t))) / h))

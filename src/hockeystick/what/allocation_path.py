@@ -274,7 +274,10 @@ class _Path:
     def __init__(self, law: _Law, p: float, low: float, high: float):
         self.law, self.m, self.t, self.p, self.low, self.high = law, law.m, law.t, p, low, high
         self.base = float(law.h[law.place == p][0])
-        self.edge, self.log, self.beside, self.least = [], [], [], []
+        self.edge: list[np.ndarray] = []
+        self.log: list[np.ndarray] = []
+        self.beside: list[tuple[float, float]] = []
+        self.least: list[float] = []
         self.tail = math.inf
         starts, length, y = [0.0], 0.3 * abs(p), 0.0
         while not self.tail < -NATS and len(self.edge) < PANELS_MAX and length > 0:
@@ -462,8 +465,8 @@ class _Cut:
             xs = x[at]
             ends = log - np.multiply.outer(xs[[0, -1]], r)
             least = float(ends.max(axis=1).min()) - LEFT_OUT
-            seen = np.flatnonzero(ends.max(axis=0) > least)
-            seen = slice(int(seen[0]), int(seen[-1]) + 1)
+            above = np.flatnonzero(ends.max(axis=0) > least)
+            seen = slice(int(above[0]), int(above[-1]) + 1)
             size = log[seen] - np.multiply.outer(xs, r[seen])
             base[at] = top = size.max(axis=1)
             terms = np.exp(np.maximum(size - top[:, None], -700.0))
