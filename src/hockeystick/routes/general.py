@@ -33,6 +33,9 @@ where a deeper table is no narrower; and where there is no other answer."""
 DEPTHS = (44.0, 55.0, 70.0, 90.0, 120.0, 165.0, 230.0, 320.0, 450.0, 520.0, 610.0, 740.0)
 """Nats of what tables leave out, of which the first that serves a question is taken."""
 
+PATHS_DEPTH = 330.0
+"""Nats up to which several epochs are asked for by paths: beyond, that takes tens of seconds, mostly in vain."""
+
 PLACES = 800
 """Those at which the curve of a run is bounded for what is left out of it."""
 
@@ -241,7 +244,7 @@ def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points
     """By points of the density of its loss where they know most of it, or there are some at all and they are asked for,
     else by its transform on rotated lines."""
     found = None
-    paths = by_points > 0 and k > 1 and option.has_path(m, t)
+    paths = by_points > 0 and k > 1 and depth <= PATHS_DEPTH and option.has_path(m, t)
     asked = paths or (by_points > 0 and m <= POINTS_FROM[add][0][0])
     if depth < math.inf and (asked or any(m <= shift and t > least * m * m for shift, least in POINTS_FROM[add])):
         from ..what import allocation_density  # at its first use

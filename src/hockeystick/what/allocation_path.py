@@ -294,7 +294,10 @@ class _Path:
         self.s = p + 1j * (mid[:, None] + np.multiply.outer(0.5 * self.length, x)).ravel()
         self.w = np.multiply.outer(0.5 * self.length, w).ravel()
         on_line = epoch._on_line(self.m, self.t, self.s, False)
-        self.nodes = on_line or (np.zeros(self.s.size), np.full(self.s.size, np.inf))
+        if on_line is None:
+            self.tail = math.inf
+            return
+        self.nodes = on_line
 
     def _lay(self, y: float, length: float) -> float:
         """The next panel, as long as bounds on its ellipse let it be; its length, 0 where there is none."""
