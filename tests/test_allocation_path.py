@@ -15,7 +15,7 @@ from hockeystick.what import allocation_density, allocation_path
 @pytest.mark.parametrize(("m", "t", "eta"), [(1.0, 40, 0.7), (0.5, 3000, 0.4)])
 def test_masses_are_those_of_both_laws(m, t, eta):
     """All of both laws, and E_P S/t in closed form, of which large terms make up much [theory: allocation.path]."""
-    found = allocation_density.points(m, t, 60.0, eta, 20.0, False, True)
+    found = allocation_path.points(m, t, 60.0, eta)
     num, den = np.exp(found.log_num), np.exp(found.log_den)
     beyond = np.exp(found.beyond[1][1, 0])
     assert abs(num.sum() - 1) < 2 * (num * found.error).sum() + 1e-13 + beyond
@@ -95,7 +95,7 @@ def test_what_a_window_leaves_out_is_small_only_where_others_make_up_for_it():
     m, t, k = 0.8, 400, 30
     found = []
     for depth in (44.0, 90.0):
-        points = allocation_density.points(m, t, depth + math.log(k), 0.7, 20.0, False, True)
+        points = allocation_path.points(m, t, depth + math.log(k), 0.7)
         step = mixed.DensityStep(
             points.columns(0), points.lost, k, allocation_density.CELLS, False, points.slow, points.left_out_of(0)
         )

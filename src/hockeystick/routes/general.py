@@ -247,14 +247,17 @@ def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points
     paths = by_points > 0 and k > 1 and depth <= PATHS_DEPTH and option.has_path(m, t)
     asked = paths or (by_points > 0 and m <= POINTS_FROM[add][0][0])
     if depth < math.inf and (asked or any(m <= shift and t > least * m * m for shift, least in POINTS_FROM[add])):
-        from ..what import allocation_density  # at its first use
+        from ..what import allocation_density, allocation_path  # at their first use
 
         reach = 11 + 1.1 * math.sqrt(2 * max(depth - LOST, 0.0) / k)  # of a tilt at delta, and beyond
         if by_points:  # the loss is the logarithm of what deviates
             reach = math.expm1(min(reach * m / math.sqrt(t), 50.0)) * math.sqrt(t) / m
         for nats in (depth, *[x for x in reversed(DEPTHS) if x < depth]):  # fewer where bounds do not reach that far
             window = nats + math.log(k), WIDTHS[nats > DEEP]
-            found = allocation_density.points(m, t, *window, reach, by_points == 2, paths)
+            if paths:
+                found = allocation_path.points(m, t, *window, by_points == 2)
+            else:
+                found = allocation_density.points(m, t, *window, reach, by_points == 2)
             if found is not None:
                 break
     far, near = [side[1:, 0].max() for side in found.beyond[:: 1 if add else -1]] if found else (0.0, 0.0)

@@ -616,19 +616,10 @@ class Known(NamedTuple):
 
 @functools.lru_cache(64)
 @np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore")
-def points(
-    m: float, t: int, depth: float, eta: float, reach: float, rough: bool = False, paths: bool = False
-) -> Points | None:
+def points(m: float, t: int, depth: float, eta: float, reach: float, rough: bool = False) -> Points | None:
     """The law of one epoch where what is left out has a probability of at most e^-depth, or None. eta: the width of the
-    window in units of 1/a. reach: deviations up to which there are points. rough: whether some may be known roughly.
-    paths: whether W is known by those of allocation_path.py."""
-    if paths:
-        from . import allocation_path  # at its first use
-
-        known = allocation_path.known(m, t)
-    else:
-        known = _known(m, t, depth, reach)
-    return known and _points(m, t, depth, eta, known, ROUGHEST if rough else WORST)
+    window in units of 1/a. reach: deviations up to which there are points. rough: whether some may be known roughly."""
+    return points_of(m, t, depth, eta, _known(m, t, depth, reach), ROUGHEST if rough else WORST)
 
 
 def _known(m: float, t: int, depth: float, reach: float) -> Known:
@@ -663,8 +654,8 @@ def _known(m: float, t: int, depth: float, reach: float) -> Known:
     return Known(tails, density, [z * law.sd for z in reached[::-1]], slow)
 
 
-def _points(m: float, t: int, depth: float, eta: float, known: Known, worst: float) -> Points | None:
-    """Points between the ends of a window."""
+def points_of(m: float, t: int, depth: float, eta: float, known: Known, worst: float) -> Points | None:
+    """Points of relative errors below `worst` between the ends of a window."""
     grown = math.sqrt(1 + 2 / eta**2)
     a = math.sqrt(t) / m
     h = 2 * math.pi / ((SEEN + MISSED) * a * grown)

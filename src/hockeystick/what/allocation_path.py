@@ -24,7 +24,7 @@ import numpy as np
 
 from ..outward import U
 from . import allocation_epoch as epoch
-from .allocation_density import Known, _log_tails_upper
+from .allocation_density import ROUGHEST, WORST, Known, Points, _log_tails_upper, points_of
 from .allocation_epoch import MORE
 
 ORDER, ELLIPSE = 32, 4.0
@@ -60,7 +60,7 @@ CUT_BESIDE = 0.03
 NODES_OFF = 1e-15
 """Errors of Gauss nodes over half a panel, and of their weights over themselves."""
 
-COST, FAR = 4.0, 34.0
+COST, FAR = 4.0, 44.0
 """Nats by which a path may exceed the best one at an x, and by which it is below a value that needs no more than a
 bound of it."""
 
@@ -262,10 +262,13 @@ def law(m: float, t: int) -> _Law:
     return _Law(m, t)
 
 
-def known(m: float, t: int) -> Known:
-    """What points of the density of an epoch are made of."""
+@functools.lru_cache(64)
+@np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore")
+def points(m: float, t: int, depth: float, eta: float, rough: bool = False) -> Points | None:
+    """As allocation_density.points, as far as the window reaches."""
     of = law(m, t)
-    return Known(of.log_tails_upper, of.at, [t * (1 - 1e-9), math.inf], True)
+    known = Known(of.log_tails_upper, of.at, [t * (1 - 1e-9), math.inf], True)
+    return points_of(m, t, depth, eta, known, ROUGHEST if rough else WORST)
 
 
 class _Path:
@@ -377,25 +380,30 @@ class _Path:
         power = np.where(known, np.exp(t * log - self.base), 0.0) * kernel
         size, units = np.abs(power), 60 + y.size + 8 * t * np.abs(log) + 4 * abs(self.base)
         err = size @ np.expm1(np.minimum(np.where(known, t * off, 0.0) + U * units, 600.0)) + NODES_OFF * size.sum()
+        # nodes are off by so much; |psi'| <= |psi| + |phi' e^s|, |phi'| <= e^{T^2/2v} with T = arg s - pi/2, or 0
+        start = np.repeat(np.cumsum(self.length), ORDER)
+        moved = NODES_OFF * np.repeat(self.length, ORDER) + 4 * U * start
+        turned = np.maximum(np.angle(self.s) - 0.5 * math.pi, 0.0) / self.m
+        slope = t * (1 + np.exp(max(p, 0.0) + 0.5 * turned**2 - np.where(known, log.real, 0.0))) + j / np.abs(self.s)
+        err += (size * moved) @ slope * (1 + 1e-6)
+        err_x = float(size @ (4 * U * y + moved)) * (1 + 1e-6)
         err += np.abs(kernel) @ np.where(known, 0.0, np.exp(np.minimum(t * log.real - self.base, 700.0)))
         out = np.zeros(x.size)
         asked = np.flatnonzero(near)
         for part in np.array_split(asked, 1 + asked.size * y.size // (1 << 18)):
             out[part] = (np.exp(1j * np.multiply.outer(x[part], y)) @ power).real
         missed, whole = np.where(near, 0.0, np.inf), np.zeros(x.size)
-        start = 0.0
+        place = 0.0
         for length, edge, log_m, (beside, log_b), least in zip(
             self.length, self.edge, self.log, self.beside, self.least, strict=True
         ):
             most = np.maximum(np.multiply.outer(x[near], edge[:-1]), np.multiply.outer(x[near], edge[1:])) + log_m
             missed[near] += MISSED * length * least**-j * np.exp(np.minimum(most.max(axis=1), 700.0))
-            along = length * (0.5 * math.hypot(p, start)) ** -j * np.exp(np.minimum(log_b + beside * np.abs(x), 700.0))
-            moved = NODES_OFF * length + 4 * U * (start + length)
-            missed += along * moved / beside
+            along = length * (0.5 * math.hypot(p, place)) ** -j * np.exp(np.minimum(log_b + beside * np.abs(x), 700.0))
             whole += along
-            start += length
+            place += length
         ends = math.exp(self.tail) * self.end * math.hypot(p, self.end) ** -j
-        error = err + float(4 * U * size @ y) * np.abs(x) + missed
+        error = err + err_x * np.abs(x) + missed
         less = ~(error < whole)  # then nothing is said of it but how large it may be
         error = np.where(less, whole, error) + ends
         return np.where(less, 0.0, out) / math.pi, error / math.pi * MORE, base
