@@ -57,8 +57,8 @@ CUT_MISSED = 64 / 15 * CUT_HALF * CUT_ELLIPSE ** (-2 * CUT_ORDER) / (1 - CUT_ELL
 CUT_BESIDE = 0.03
 """How far beside one a bound holds that says what errors of nodes cost."""
 
-NODES_OFF = 1e-15
-"""Errors of Gauss nodes over half a panel, and of their weights over themselves."""
+NODES_OFF, WEIGHTS_OFF = 1e-15, 2e-13
+"""Errors of Gauss nodes over half a panel, and of their weights over themselves; a test has them in many digits."""
 
 COST, FAR = 4.0, 44.0
 """Nats by which a path may exceed the best one at an x, and by which it is below a value that needs no more than a
@@ -379,7 +379,7 @@ class _Path:
         kernel = (-1 / self.s) ** j * self.w
         power = np.where(known, np.exp(t * log - self.base), 0.0) * kernel
         size, units = np.abs(power), 60 + y.size + 8 * t * np.abs(log) + 4 * abs(self.base)
-        err = size @ np.expm1(np.minimum(np.where(known, t * off, 0.0) + U * units, 600.0)) + NODES_OFF * size.sum()
+        err = size @ np.expm1(np.minimum(np.where(known, t * off, 0.0) + U * units, 600.0)) + WEIGHTS_OFF * size.sum()
         # nodes are off by so much; |psi'| <= |psi| + |phi' e^s|, |phi'| <= e^{T^2/2v} with T = arg s - pi/2, or 0
         start = np.repeat(np.cumsum(self.length), ORDER)
         moved = NODES_OFF * np.repeat(self.length, ORDER) + 4 * U * start
@@ -460,7 +460,7 @@ class _Cut:
         part = np.where(turned < 1e-4, 1 - turned * turned / 6, np.sin(turned) / np.maximum(turned, 1e-4))
         log = t * axis.log + axis.log_turned + (1 - j) * u
         units = 16 + u.size + 12 * (t * np.abs(axis.log) + 3 * np.abs(u) + np.abs(axis.log_turned))
-        off = np.minimum(t * axis.off + U * units + NODES_OFF, 600.0)
+        off = np.minimum(t * axis.off + U * units + WEIGHTS_OFF, 600.0)
         value, lost = axis.sign * part * self.w, np.minimum(axis.off_turned, 2 / np.maximum(turned, 1e-300))
         err = self.w * (np.abs(part) * np.expm1(off) + np.exp(off) * lost)
         err = np.where(axis.bad, np.inf, err)
