@@ -218,7 +218,7 @@ def scope(hs) -> None:
     def expanded(m, q, k, at):
         """One rare large loss by its expansion, without a line."""
         columns = (np.array([x]) for x in (m, q, k))
-        return scratch.lend(_core.jumps_work(1), _core.jumps_delta, *columns, 0, at, *jumps._rule()).point("jumps")
+        return scratch.lend(_core.jumps_work(1), _core.jumps_delta, *columns, 0, at, *few.rule()).point("jumps")
 
     def kept(mechanism, steps, at, what="epsilon"):
         """The answer of an accountant that keeps a line, after a few more steps."""

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 import scipy.integrate
-from mpmath import mp
 
 import hockeystick as hs
 from hockeystick.routes import general, mixed, option
@@ -49,17 +48,6 @@ def test_values_are_those_of_an_integral_right_of_0():
             log, off = law.at(x[seen], j)
             assert (off < 1e-8).all()
             assert (np.abs(np.exp(log) - true[seen]) < 1e-11 * sd ** (j - 1) + off * true[seen]).all()
-
-
-def test_gauss_nodes_are_as_near_as_is_claimed():
-    """Against roots in 40 digits."""
-    with mp.workdps(40):
-        for n in (allocation_path.ORDER, allocation_path.CUT_ORDER):
-            for x, w in zip(*allocation_path._gauss(n), strict=True):
-                root = mp.findroot(lambda z, n=n: mp.legendre(n, z), mp.mpf(float(x)))
-                slope = n * mp.legendre(n - 1, root) / (1 - root * root)
-                assert abs(root - float(x)) < 0.5 * allocation_path.NODES_OFF
-                assert abs(2 / ((1 - root * root) * slope**2) / float(w) - 1) < 0.5 * allocation_path.WEIGHTS_OFF
 
 
 def _psi(m, s):

@@ -13,8 +13,9 @@ from mpmath import mp, mpf
 
 import hockeystick as hs
 from hockeystick import _core
+from hockeystick.gauss import legendre_rule
 from hockeystick.routes import edgeworth, eeai, finite_sample
-from hockeystick.routes.loss_steps import LAPLACE, NORMAL, rule
+from hockeystick.routes.loss_steps import LAPLACE, NORMAL, RULE
 from test_edgeworth import closed_form, nodes
 
 BOUNDED = [(1e-3, 1e-9), (1.25, 0.01), (5.0, 1e-3)]
@@ -46,7 +47,7 @@ def exact_about_the_mean(kind, m, q, which):
 @pytest.mark.parametrize("kind", [NORMAL, LAPLACE])
 def test_bounded_moments(kind, m, q, which):  # [theory: edgeworth.moments]
     """Within their errors of the truth, and these small: 1e-9 where the loss has anything to show under this law."""
-    values, errors = _core.edgeworth_bounded(kind, m, q, which, *rule())
+    values, errors = _core.edgeworth_bounded(kind, m, q, which, *legendre_rule(RULE))
     true = exact_about_the_mean(kind, m, q, which)
     rare = which == 0 and m >= 12 and kind == NORMAL  # without the record nearly all of the loss is one value
     for i, (a, err, b) in enumerate(zip(values.tolist(), errors.tolist(), true, strict=True)):
@@ -92,10 +93,12 @@ def test_table_of_constants(k):
 @pytest.mark.parametrize("which", [0, 1])
 def test_modulus_from_both_sides(m, q, kind, which):  # [theory: edgeworth.modulus]
     """Above the modulus on a grid of its own, and not by more than the spacing of its points explains."""
-    A, B = _core.edgeworth_moments(kind, m, q, *rule())
+    A, B = _core.edgeworth_moments(kind, m, q, *legendre_rule(RULE))
     sd = math.sqrt((A, B)[which][1])
     y0, y1 = 0.5 / sd, 12 / sd
-    upper = _core.edgeworth_modulus_upper(kind, m, q, which, *rule(), y0, y1, np.empty(_core.prawitz_work()))
+    upper = _core.edgeworth_modulus_upper(
+        kind, m, q, which, *legendre_rule(RULE), y0, y1, np.empty(_core.prawitz_work())
+    )
     if kind == NORMAL:
         x = np.linspace(-9, 9 + m, 4_001)
         v, w = m * x - m * m / 2, np.exp(-x * x / 2) * (x[1] - x[0]) / math.sqrt(2 * math.pi)
@@ -280,6 +283,6 @@ def test_constant_is_above_the_error():  # [theory: edgeworth.finite-sample, edg
 def test_published_tail_bounds():
     tail = [finite_sample.noisy_sgd_tail_upper(1.25, 0.01, 1000, eps) for eps in (0.5, 4, 100)]
     assert tail == pytest.approx([1.9999, 1.997, 0.896], abs=5e-4)
-    mean = _core.edgeworth_moments(LAPLACE, 1.0, 0.1, *rule())[0][0]
+    mean = _core.edgeworth_moments(LAPLACE, 1.0, 0.1, *legendre_rule(RULE))[0][0]
     tail = [finite_sample.laplace_tail_upper(1.0, 0.1, 100, mean, eps) for eps in (1, 3, 5)]
     assert tail == pytest.approx([0.4557, 9.83e-3, 8.71e-6], rel=1e-3)

@@ -316,7 +316,7 @@ def any_branches(rng, kind):
 def expanded(steps, k, eps):
     pairs = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches)) for branches in steps])
     columns = np.ones(len(steps)), np.full(len(steps), 0.5), np.full(len(steps), k / len(steps))
-    ask = _core.jumps_work(len(steps)), _core.jumps_delta, *columns, 0, eps, *jumps._rule()
+    ask = _core.jumps_work(len(steps)), _core.jumps_delta, *columns, 0, eps, *few.rule()
     answer = scratch.lend(*ask, pairs=pairs)
     return pairs, answer.point("jumps") if answer.status <= _core.LOOSE else None
 
@@ -468,7 +468,7 @@ def test_runs_of_two_sided_branches_against_the_whole_line(adjacency):  # [theor
 
 def upper_end(pair, k: float, eps: float) -> float:
     size = _core.bulk_line_work()
-    status, upper = scratch.lend(size, _core.bulk_upper, pair, k, eps, -math.inf, *jumps._rule())
+    status, upper = scratch.lend(size, _core.bulk_upper, pair, k, eps, -math.inf, *few.rule())
     return upper if status == _core.OK else math.inf
 
 

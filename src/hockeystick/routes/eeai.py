@@ -27,10 +27,11 @@ from .. import _core, scratch
 from ..answers import between
 from ..arguments import respelled
 from ..bound import AccuracyError, Bound, Budget, DomainError
+from ..gauss import legendre_rule
 from ..outward import DOWN, UP, Ends, U
 from ..what.mechanism import real
 from . import finite_sample
-from .loss_steps import FORMS, NORMAL, LossSteps, directions_of, estimators, rule, steps_of, support
+from .loss_steps import FORMS, NORMAL, RULE, LossSteps, directions_of, estimators, steps_of, support
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,7 +106,7 @@ def _moments(m: float, q: float, kind: int, add: int):
         root = math.sqrt(2 / math.pi)
         values = np.array([0.5 * m * m, m * m, 0.0, 3 * m**4, m * root, 2 * m**3 * root])
         return values, 8 * U * values
-    values, errors = _core.edgeworth_bounded(kind, m, q, 0 if add else 1, *rule())
+    values, errors = _core.edgeworth_bounded(kind, m, q, 0 if add else 1, *legendre_rule(RULE))
     if add:
         values[[0, 2]] *= -1
     return values, errors

@@ -3,13 +3,13 @@ loses. Answers are those of answers.py, of the route `jumps`; None where there i
 
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
 
 from .. import _core
 from ..answers import Root
+from ..gauss import legendre_rule
 from ..outward import log_slack
 
 RUNS = 2
@@ -29,15 +29,15 @@ OUTWARD = 1e-12
 """Relative, of the distance from a point to an end: far above what rounding takes from it."""
 
 
-@functools.lru_cache(1)
-def _rule() -> tuple[np.ndarray, np.ndarray]:
-    return np.polynomial.legendre.leggauss(20)
+def rule() -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre nodes and weights of a panel (csrc/law/bulk.c)."""
+    return legendre_rule(20)
 
 
 def at(pair: np.ndarray, k: float, eps: float, cells: int = FINE):
     """A certified point, or None."""
     work = np.empty(_core.few_work(cells))  # its length decides how many cells there are
-    answer = _core.few_delta(pair, int(k), eps, *_rule(), work)
+    answer = _core.few_delta(pair, int(k), eps, *rule(), work)
     return answer.point("jumps") if answer.status <= _core.LOOSE else None
 
 

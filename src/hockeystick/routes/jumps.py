@@ -28,7 +28,6 @@ What it does not do: ADD, whose losses are bounded; more than STEPS distinct ste
 
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
@@ -42,7 +41,6 @@ from . import contour, few
 from .question import MOST_SAMPLED, ROUGH, SHARP
 
 TERMS = ("jumps", "truncation", "inner_quadrature", "rounding")
-ORDER = 20
 MANY = 50.0
 """Records expected in all samples, k q, from which many losses of a step make delta together."""
 
@@ -137,7 +135,7 @@ def pair_log_upper(paired: PairedSteps, add: int, eps: float, enough: float) -> 
     if paired.steps.k.size != 1 or not eps > 0:
         return math.inf
     pair, k = _pair(paired.steps, paired.pairs, add), paired.steps.k[0]
-    status, upper = scratch.lend(_core.bulk_line_work(), _core.bulk_upper, pair, k, eps, enough, *_rule())
+    status, upper = scratch.lend(_core.bulk_line_work(), _core.bulk_upper, pair, k, eps, enough, *few.rule())
     if status != _core.OK:
         return math.inf
     return log_sum(upper, math.log(paired.dropped)) if paired.dropped else upper
@@ -166,7 +164,7 @@ def _plain(m: float, q: float, add: int) -> np.ndarray:
 
 
 def _line(function, pair: np.ndarray, k: float, at: float, **near):
-    return scratch.lend(_core.bulk_line_work(), function, pair, k, at, *_rule(), **near)
+    return scratch.lend(_core.bulk_line_work(), function, pair, k, at, *few.rule(), **near)
 
 
 def _start(known: Root | None) -> dict:
@@ -196,7 +194,7 @@ def _answer(expansion, line, steps, pairs, add: int, at: float, sharp: float, kn
     where neither has one."""
     answers, n = [], steps.k.size
     if n <= _core.JUMPS_STEPS and steps.k.sum() >= 2 and _sampled(steps, pairs) < MANY:
-        answers.append(scratch.lend(_core.jumps_work(n), expansion, *steps, add, at, *_rule(), pairs=pairs))
+        answers.append(scratch.lend(_core.jumps_work(n), expansion, *steps, add, at, *few.rule(), pairs=pairs))
     if line and n == 1 and not (answers and answers[0].status <= _core.LOOSE and answers[0].width < sharp):
         near = _start(known)
         if answers and answers[0].status <= _core.LOOSE:
@@ -206,11 +204,6 @@ def _answer(expansion, line, steps, pairs, add: int, at: float, sharp: float, kn
         answers.append(_line(line, _pair(steps, pairs, add), steps.k[0], at, **near))
     answers = [answer for answer in answers if answer.status <= _core.LOOSE]
     return min(answers, key=lambda answer: answer.width) if answers else None
-
-
-@functools.lru_cache(1)
-def _rule():
-    return np.polynomial.legendre.leggauss(ORDER)
 
 
 def log_delta_upper(steps, eps: float) -> float:

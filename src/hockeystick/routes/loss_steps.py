@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
 import functools
 import math
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from .. import _core
 from .._core import LAPLACE, NORMAL
 from ..arguments import numbers, shaped
 from ..bound import DomainError
+from ..gauss import legendre_rule
 from ..outward import U
 from ..what.mechanism import Q_MIN, SIGMA_RANGE, Gaussian, Laplace, PoissonSubsampled, as_run
 from ..what.pair import DIRECTIONS
@@ -37,7 +37,7 @@ class LossSteps(_Columns):
     @functools.cached_property
     def rule(self) -> tuple[np.ndarray, np.ndarray]:
         """The Gauss-Legendre rule where a step needs it: making it takes milliseconds."""
-        return _NO_RULE if self.all_gaussian else rule()
+        return _NO_RULE if self.all_gaussian else legendre_rule(RULE)
 
     @functools.cached_property
     def all_gaussian(self) -> bool:
@@ -98,30 +98,10 @@ def _row(step, k: int, adjacency: str) -> tuple[float, float, float, int]:
     )
 
 
-@functools.cache
-def rule() -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Legendre rule for the Laplace density: 32 nodes on panels of length at most 2 (csrc/law/laplace_step.c).
-
-    One Newton step at 30 digits from numpy's nodes, then the weights: numpy's end weights are off by 500 units 2^-53.
-    """
-    with decimal.localcontext() as context:
-        context.prec = 30
-        half = [_polished(decimal.Decimal(float(x))) for x in np.polynomial.legendre.leggauss(32)[0][16:]]
-    x, w = (np.array([float(pair[i]) for pair in half]) for i in range(2))
-    return np.concatenate((-x[::-1], x)), np.concatenate((w[::-1], w))
-
+RULE = 32
+"""Gauss-Legendre nodes for the Laplace density, on panels of length at most 2 (csrc/law/laplace_step.c)."""
 
 _NO_RULE = (np.zeros(1), np.zeros(1))
-
-
-def _polished(x):
-    for _ in range(2):
-        before, value = 1, x
-        for j in range(2, 33):
-            before, value = value, ((2 * j - 1) * x * value - (j - 1) * before) / j
-        slope = 32 * (x * value - before) / (x * x - 1)
-        node, x = x, x - value / slope
-    return node, 2 / ((1 - node * node) * slope * slope)
 
 
 _TURN = np.array([-1.0, 1.0, -1.0, 1.0, -1.0])

@@ -15,6 +15,7 @@ import numpy as np
 from .. import _core, scratch
 from ..answers import Point, Root
 from ..bound import AccuracyError
+from ..gauss import legendre_rule
 from ..outward import U
 from ..what.condensed import Condensed
 from . import contour, near
@@ -302,7 +303,7 @@ def tables(steps, panels: int, plan: tuple[float, float] | None = None):
             rows.append([_core.RANGE if isinstance(step, RangeStep) else _core.LAPLACE, step.k, step.m, 1, 0, 0, 0])
         else:
             n = panels * max(1, math.ceil(step.m))
-            columns.append(_core.sublaplace_points(step.m, step.q, step.add, n, *_gauss()))
+            columns.append(_core.sublaplace_points(step.m, step.q, step.add, n, *legendre_rule(ORDER)))
             if bare := isinstance(step, RangeStep):
                 columns[-1] = _without_atoms(columns[-1], step.m)
             rows.append(
@@ -445,10 +446,6 @@ def _without_atoms(points, m: float):
     found[2] += math.log(-2 / math.expm1(-m))
     found[4] += U * (6 + 2 * np.abs(found[2]))
     return found
-
-
-def _gauss():
-    return np.polynomial.legendre.leggauss(ORDER)
 
 
 def _call(function, table, points, at: float, rtol: float, wide: float, nodes: int, place, lines: Lines | None):

@@ -25,8 +25,9 @@ import math
 
 import numpy as np
 
+from ..gauss import legendre_rule
 from ..outward import UP, U
-from .loss_steps import rule
+from .loss_steps import RULE
 
 RHO = 6.43834
 """Below pi + sqrt(1 + pi^2) = 6.438499."""
@@ -88,7 +89,7 @@ def cumulant(shifts, probabilities, q: float, a: float, convex):
     centres, s0, top, outside, scaled = made
     if centres.size * 32 * r.size > MOST:
         return None
-    nodes, weights = rule()
+    nodes, weights = legendre_rule(RULE)
     x = centres[:, None] + s0 * nodes
     span, half = float(np.abs(centres).max()) + r.top, 0.5 * x * x
     u, size, moving, L = r.at(x)

@@ -22,6 +22,7 @@ import math
 
 import numpy as np
 
+from ..gauss import legendre_rule
 from ..outward import U
 from . import allocation_epoch as epoch
 from .allocation_density import ROUGHEST, WORST, Known, Points, _log_tails_upper, points_of
@@ -57,7 +58,7 @@ CUT_MISSED = 64 / 15 * CUT_HALF * CUT_ELLIPSE ** (-2 * CUT_ORDER) / (1 - CUT_ELL
 CUT_BESIDE = 0.03
 """How far beside one a bound holds that says what errors of nodes cost."""
 
-NODES_OFF, WEIGHTS_OFF = 1e-15, 2e-13
+NODES_OFF, WEIGHTS_OFF = 1e-15, 1e-15
 """Errors of Gauss nodes over half a panel, and of their weights over themselves; a test has them in many digits."""
 
 COST, FAR = 4.0, 44.0
@@ -75,11 +76,6 @@ SOME, ROWS, LEFT_OUT = 600, 64, 60.0
 
 TURNS = np.array([1.0, 0.5, 0.2])
 TAIL_TURNS = np.array([1.0, 0.6, 0.3, 0.1, 0.03])
-
-
-@functools.lru_cache(4)
-def _gauss(n: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.polynomial.legendre.leggauss(n)
 
 
 def _at_some(f, x: np.ndarray) -> np.ndarray:
@@ -291,7 +287,7 @@ class _Path:
         self.end = y
         if not self.tail < -NATS:
             return
-        x, w = _gauss(ORDER)
+        x, w = legendre_rule(ORDER)
         self.length = np.diff(starts)
         mid = 0.5 * (np.array(starts[1:]) + np.array(starts[:-1]))
         self.s = p + 1j * (mid[:, None] + np.multiply.outer(0.5 * self.length, x)).ravel()
@@ -423,7 +419,7 @@ class _Cut:
 
     def __init__(self, m: float, t: int, edges: np.ndarray):
         self.m, self.t = m, t
-        x, w = _gauss(CUT_ORDER)
+        x, w = legendre_rule(CUT_ORDER)
         mid = 0.5 * (edges[1:] + edges[:-1])
         self.axis = epoch._Axis(m, t, (mid[:, None] + CUT_HALF * x).ravel() / epoch.STEP)
         self.w = np.tile(CUT_HALF * w, mid.size)
