@@ -62,6 +62,7 @@ SUMMED_IN = {
     "src/hockeystick/what/allocation_jumps.py": "csrc/law/one_term.c",
     "src/hockeystick/what/allocation_path.py": "csrc/law/one_term.c",
     "src/hockeystick/what/allocation_density.py": "csrc/law/one_term.c",
+    "src/hockeystick/what/allocation_line.py": "csrc/law/one_term.c",
     "src/hockeystick/what/allocation.py": "csrc/law/allocation_table.c",
 }
 """Files whose constants pay for sums in another one, whose operations are as near as their own."""
@@ -207,7 +208,7 @@ def scope(hs) -> None:
     )
     from hockeystick.routes import kept as lines
     from hockeystick.routes.question import Question
-    from hockeystick.what import allocation, loss, pair, sampling
+    from hockeystick.what import allocation, allocation_line, loss, pair, sampling
     from hockeystick.what import allocation_density as density
     from hockeystick.what import allocation_epoch as option
     from hockeystick.what.allocation_jumps import Jumps
@@ -259,7 +260,7 @@ def scope(hs) -> None:
 
     def cut_line(m, t, r, b, x, other=0.0):
         """A line of an epoch's density whose cut b rejects many terms: log C at two tilts, and the density at x."""
-        line, law = density._Line(m, t, r, b, min(0.7, density.CUT / m), 1.0), density._law(m, t)
+        line, law = allocation_line.Line(m, t, r, b, min(0.7, density.CUT / m), 1.0), density._law(m, t)
         found = {name: line.real(at)[0] + line.real(at)[2] for name, at in (("upper", r), ("other", other))}
         value, error, base = law.accepted(np.array([x]), line)
         return found | {"density": float((value[0] + error[0]) * math.exp(base[0]))}
@@ -267,8 +268,8 @@ def scope(hs) -> None:
     def rejected(m, t, b, x):
         """The density of samples with a rejected term."""
         law, eta = density._law(m, t), 2 * min(0.7, density.CUT / m)
-        lines = [density._Line(m, n, 0.0, b, eta, 0.7) for n in (t, t - 1)]
-        value, error = Jumps(law, *lines).density(np.array([x]))
+        lines = [allocation_line.Line(m, n, 0.0, b, eta, 0.7) for n in (t, t - 1)]
+        value, error = Jumps(law.sd, law.accepted, *lines).density(np.array([x]))
         return {"upper": float(value[0] + error[0]), "lower": float(value[0] - error[0])}
 
     def term(m, turned, s, at_least=0.0):

@@ -12,7 +12,7 @@ from mpmath import mp
 import hockeystick as hs
 from hockeystick import _core
 from hockeystick.routes import mixed, option
-from hockeystick.what import allocation_density, allocation_jumps
+from hockeystick.what import allocation_density, allocation_jumps, allocation_line
 
 RTOL = 1e-8
 
@@ -37,7 +37,7 @@ def test_moments_are_those_of_the_transform(m, t):
 def test_logs_of_normal_tails():
     """Upper bounds everywhere, and near from 3 deviations on."""
     x = np.concatenate([np.linspace(-40, 40, 401), [0.5, 0.5 + 1e-15, 300.0, 1e4]])
-    for found, at in zip(allocation_density._log_tails_upper(x), x, strict=True):
+    for found, at in zip(allocation_line.log_normal_tails_upper(x), x, strict=True):
         true = float(mp.log(mp.erfc(mp.mpf(at) / mp.sqrt(2)) / 2))
         assert true <= found <= 0 and (at < 3 or found < true + 0.12)
 
@@ -88,7 +88,7 @@ def test_densities_of_different_cuts_meet():
     with np.errstate(all="ignore"):
         for left in (46.0, 24.0, 12.0, 6.0):
             b = law._cut(z, left)
-            line = allocation_density._Line(m, t, law._tilt(z, b, law.eta), b, law.eta, 1.0)
+            line = allocation_line.Line(m, t, law._tilt(z, b, law.eta), b, law.eta, 1.0)
             log, error = law.density(x, line)
             found.append((float(log[0]), float(error[0])))
     (best, least), *others = found
@@ -328,8 +328,9 @@ def test_one_large_term_is_most_of_a_far_density(m, t):
 
 def _jumps(law, deviations):
     b, eta = law._place(deviations), 2 * law.eta
-    line = allocation_density._Line(law.m, law.t, 4.9 / law.sd, b, eta, 1.0)
-    return line, allocation_jumps.Jumps(law, line, allocation_density._Line(law.m, law.t - 1, 0.0, b, eta, 0.8))
+    line = allocation_line.Line(law.m, law.t, 4.9 / law.sd, b, eta, 1.0)
+    others = allocation_line.Line(law.m, law.t - 1, 0.0, b, eta, 0.8)
+    return line, allocation_jumps.Jumps(law.sd, law.accepted, line, others)
 
 
 @np.errstate(all="ignore")
@@ -358,7 +359,7 @@ def _over(exact, bound, most):
 @np.errstate(all="ignore")
 def test_bounds_that_a_line_is_made_of(m, t, b, r):
     """Each against a fine sum over the normal variable [theory: allocation.cut, allocation.line]."""
-    line = allocation_density._Line(m, t, r, b, 2 * min(0.7, 0.05 / m), 1.0)
+    line = allocation_line.Line(m, t, r, b, 2 * min(0.7, 0.05 / m), 1.0)
     R = line.rule
     g = np.linspace(-24.0, R.end, 100001)
     n, X = np.exp(-0.5 * g * g) * (g[1] - g[0]) / math.sqrt(2 * math.pi), np.exp(m * g - 0.5 * m * m)
@@ -389,7 +390,7 @@ def test_bounds_that_a_line_is_made_of(m, t, b, r):
     eta, missed = R.eta, []
     for wide, tau, y in itertools.product((1.0, 1.5), (0.17, 0.5, 1.4), (5.0, 20.0)):
         if m * tau < 1.4 and tau < 20 * eta:
-            line.rule = R = allocation_density._Rule(m, b, eta, wide * eta, tau, 6.0)
+            line.rule = R = allocation_line.Rule(m, b, eta, wide * eta, tau, 6.0)
             s, sums = -r + 1j * y, ((n * chi, X - 1), (R.w, R.d))
             exact, rule = ((w * (np.expm1(-s * d) + s * d)).sum() for w, d in sums)
             missed.append(abs(exact - rule) / line.missed_upper(r, y))
@@ -400,7 +401,7 @@ def test_bounds_that_a_line_is_made_of(m, t, b, r):
 @np.errstate(all="ignore")
 def test_what_a_cut_rejects_of_two_terms(m, b):  # [theory: allocation.cut]
     law, g = allocation_density._Law(m, 2), np.linspace(-12, 14, 100001)
-    line = allocation_density._Line(m, 2, 0.3, b, law.eta, 1.0)
+    line = allocation_line.Line(m, 2, 0.3, b, law.eta, 1.0)
     for x in np.array([0.5, 1.0, 2.0]) * law.sd:
         other = (np.log(np.maximum(2 + x - np.exp(m * g - 0.5 * m * m), 1e-300)) + 0.5 * m * m) / m
         accepted = [scipy.special.ndtr((b - at) / law.eta) * (at < line.rule.end) for at in (g, other)]

@@ -27,7 +27,7 @@ import numpy as np
 
 from .. import _core
 from ..outward import U
-from .allocation_density import LANES, _rows
+from .allocation_line import LANES, lanes
 
 DEPTH = 44.0
 """Nats that aliases and ends are below what is asked."""
@@ -115,7 +115,7 @@ class _Rule:
         # relative errors of weights; of terms, 52u; of sums in LANES parts
         off = U * (2 * g * g + 2 * self.tau**2 + 4 * np.abs(self.tau * g) + 72 + g.size / LANES + LANES)
         move = U * ((6 * np.abs(m * g) + 5 * m * m + 4 * turned + 4) * (1 + part) + 12 * np.abs(d) + 4 * turned)
-        self.term = _rows(d.real.copy(), d.imag.copy(), W.real.copy(), W.imag.copy(), w * off, w * move)
+        self.term = lanes(d.real.copy(), d.imag.copy(), W.real.copy(), W.imag.copy(), w * off, w * move)
         b = self.tau + self.strip
         rate = 2 * math.pi * self.strip / H * (1 - 1e-12)  # its exponential may be beyond a double
         self.alias = 2 * math.exp(0.5 * b * b - rate) / -math.expm1(-rate) * MORE

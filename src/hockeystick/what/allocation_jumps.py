@@ -16,16 +16,13 @@ are bounded by shells of what the others sum to.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
 from .. import _core
 from ..outward import U
-from .allocation_density import LAST, _log_tail_upper, _normal_cdf
-
-if TYPE_CHECKING:
-    from .allocation_density import _Law, _Line
+from .allocation_line import LAST, Line, log_normal_tail_upper, normal_cdf
 
 LEFT, RIGHT = 13.0, 18.0
 SHELLS = np.array([*np.arange(0.0, 11.0), 12.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0])
@@ -37,18 +34,23 @@ NATS = 56.0
 """Nats that aliases are below the mass of a jump."""
 
 
+Accepted = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""A density, its error, and the log of the unit of both."""
+
+
 class Jumps:
     """Samples with a rejected term where the cut is b."""
 
-    def __init__(self, law: _Law, line: _Line, others: _Line):
-        """line: of t terms; others: of t - 1 at tilt 0, with the same cut."""
-        self.law, self.line, self.others = law, line, others
-        self.m, self.t, self.b, self.eta, self.sd = law.m, law.t, line.rule.b, line.rule.eta, law.sd
-        self.log_rejected, self.log_moved = (line.rule.log_rejected_upper(shift) for shift in (0.0, law.m))
+    def __init__(self, sd: float, accepted: Callable[..., Accepted], line: Line, others: Line):
+        """sd: of W; accepted: the density of W by a line; line: of t terms; others: of t - 1 at tilt 0, with the same
+        cut."""
+        self.sd, self.line, self.others = sd, line, others
+        self.m, self.t, self.b, self.eta = line.rule.m, line.t, line.rule.b, line.rule.eta
+        self.log_rejected, self.log_moved = (line.rule.log_rejected_upper(shift) for shift in (0.0, self.m))
         self.peak = self._peak_upper()
         self.mesh, self.missed = self._mesh()
         self.y = self.mesh * np.arange(-math.ceil(LEFT * self.sd / self.mesh), math.ceil(RIGHT * self.sd / self.mesh))
-        value, error, base = law.accepted(self.y, others)
+        value, error, base = accepted(self.y, others)
         least = 0.5 * np.min([np.exp(log - q * self.y) for q, log in self._peaks()], axis=0)
         value, error = value * np.exp(base), error * np.exp(base)
         self.p, self.off = np.where(least < error, least, value), np.minimum(least, error) * (1 + 1e-9)
@@ -57,7 +59,7 @@ class Jumps:
     def _cells(self) -> tuple[np.ndarray, np.ndarray]:
         """Normal variables from beyond the last that matters on, rising."""
         g = np.arange(self.b - 16 * self.eta, self.b + 30.0, 0.1 * self.eta)
-        return g, _normal_cdf((g - self.b) / self.eta)
+        return g, normal_cdf((g - self.b) / self.eta)
 
     def _peak_upper(self) -> float:
         """An upper bound of k: by cells from b - 16 eta > 1 on, to the left by psi's value there."""
@@ -73,7 +75,7 @@ class Jumps:
         X = np.exp(self.m * g[:-1] - 0.5 * self.m**2) * s
         one = psi[1:] * np.exp(-0.5 * g[:-1] ** 2 - near * X) / -np.expm1(-whole * X)
         left = float(psi[0]) * (1 + math.exp(self.m**2) / (whole * s))  # 1/(1 - e^-z) <= 1 + 1/z; E X^-1 = e^v
-        right = 2 * math.exp(_log_tail_upper(float(g[-1])))
+        right = 2 * math.exp(log_normal_tail_upper(float(g[-1])))
         cell = float(g[1] - g[0])
         return float(one.sum()) * cell / math.sqrt(2 * math.pi) * (1 + 1e-9) + left + right
 
@@ -180,10 +182,10 @@ class Jumps:
             self.b + self.eta * np.append(np.arange(-LAST, -4.0), np.arange(-4.0, 3.0, 0.25)),
             self.b + 3 * self.eta + 6 * np.linspace(0.0, 1.0, 40) ** 2,
         )
-        psi = _normal_cdf((g - self.b) / self.eta)
+        psi = normal_cdf((g - self.b) / self.eta)
         d = np.expm1(self.m * g - 0.5 * self.m**2)
         mass = np.append(
-            0.4 * psi[1:] * np.exp(-0.5 * g[:-1] ** 2) * np.diff(g), math.exp(_log_tail_upper(float(g[-1])))
+            0.4 * psi[1:] * np.exp(-0.5 * g[:-1] ** 2) * np.diff(g), math.exp(log_normal_tail_upper(float(g[-1])))
         )
         starts = FINE * self.sd
         others = self.beyond_upper(starts)[0]

@@ -25,8 +25,9 @@ import numpy as np
 from ..gauss import legendre_rule
 from ..outward import U
 from . import allocation_epoch as epoch
-from .allocation_density import ROUGHEST, WORST, Known, Points, _log_tails_upper, points_of
+from .allocation_density import ROUGHEST, WORST, Known, Points, points_of
 from .allocation_epoch import MORE
+from .allocation_line import log_normal_tails_upper
 
 ORDER, ELLIPSE = 32, 4.0
 """Gauss nodes of a panel of a half line, and the parameter of its ellipse."""
@@ -236,10 +237,10 @@ class _Law:
         if not above:
             right = self.place > 0
             some = (np.multiply.outer(x, self.place[right]) + self.h[right]).min(axis=1) + 2e-3
-            den = np.minimum(np.minimum(_log_tails_upper((-at / m - 0.5 * m) * math.sqrt(t)), some), 0.0)
+            den = np.minimum(np.minimum(log_normal_tails_upper((-at / m - 0.5 * m) * math.sqrt(t)), some), 0.0)
             return den + np.minimum(at, 0.0), den
-        den = _log_tails_upper(at / m + 0.5 * m) + math.log(t)
-        num = np.logaddexp(den, _log_tails_upper(at / m - 0.5 * m))
+        den = log_normal_tails_upper(at / m + 0.5 * m) + math.log(t)
+        num = np.logaddexp(den, log_normal_tails_upper(at / m - 0.5 * m))
         num, den = np.minimum(num, 0.0), np.minimum(den, 0.0)
         far = np.flatnonzero((x > 3 * self.width) & (x < 1e290))
         if far.size:
