@@ -187,7 +187,7 @@ SCOPE: dict = {}
 def scope(hs) -> None:
     import numpy as np
 
-    from hockeystick import _core, compression, rates, replaced, risk_gdp, scratch
+    from hockeystick import _core, compression, rates, replaced, risk_gdp, routes, scratch
     from hockeystick.cli import records
     from hockeystick.grid import convolve
     from hockeystick.individual import epsilons, renyi
@@ -208,7 +208,7 @@ def scope(hs) -> None:
     )
     from hockeystick.routes import kept as lines
     from hockeystick.routes.question import Question
-    from hockeystick.what import allocation, allocation_line, loss, pair, sampling
+    from hockeystick.what import allocation, allocation_line, allocation_path, condensed, loss, pair, sampling
     from hockeystick.what import allocation_density as density
     from hockeystick.what import allocation_epoch as option
     from hockeystick.what.allocation_jumps import Jumps
@@ -289,6 +289,25 @@ def scope(hs) -> None:
             kept.cache_clear()
         value = ask.__wrapped__(m, t, *args)
         return {"upper": value.log + value.error, "lower": value.log - value.error}
+
+    def path(m, t, x, j):
+        """Density, tail or call price of an epoch's sum by paths, from both sides."""
+        with np.errstate(all="ignore"):
+            log, off = (float(found[0]) for found in allocation_path._Law(m, t).at(np.array([x]), j))
+        return {"upper": log + off, "lower": log - off}
+
+    def parity(m, t, eps):
+        """log delta of one epoch by the price of a put, from both sides."""
+        for kept in (option.log_put, option._largest, option._real, option._coarse):
+            kept.cache_clear()
+        x = t * math.expm1(eps)
+        log, off, _ = routes.option._by_parity(m, t, x, x + t, eps)
+        return {"upper": log + off, "lower": log - off}
+
+    def shifts(run, eps):
+        """log delta of a run of very many shifts."""
+        condensed.condensed.cache_clear()
+        return hs.log_delta(run, eps)
 
     def spent(norms):
         """eps of a record of a file of norms, without sampling."""
@@ -402,9 +421,7 @@ def scope(hs) -> None:
     def chained(find, at, remove, add):
         """A record zeroed, then replaced, from what either direction says."""
         said = {"remove": types.SimpleNamespace(upper=remove), "add": types.SimpleNamespace(upper=add)}
-        query = types.SimpleNamespace(epsilon=lambda *_, direction: said[direction])
-        query.log_delta = query.epsilon
-        return {"upper": find(query, None, at, {})}
+        return {"upper": find(lambda *_, direction: said[direction], None, at, {})}
 
     def regret(mu, truth, h):
         """The largest regret about a point of a Gaussian curve, from four of its points."""
@@ -427,6 +444,7 @@ def scope(hs) -> None:
     SCOPE.update(above=above, atoms=atoms, chernoff=chernoff, early=early, other=other, regret=regret, curve=curve)
     SCOPE.update(hs=hs, np=np, math=math, _core=_core, jumps=jumps, contour=contour, few=few)
     SCOPE.update(replaced=replaced, chained=chained, option=option, term=term, jumped=jumped, price=price)
+    SCOPE.update(path=path, parity=parity, shifts=shifts)
     SCOPE.update(types=types, cut_line=cut_line, rejected=rejected, spent=spent, ruled=ruled)
     SCOPE.update(asked=asked, charged=charged, tail=tail, points=points, expanded=expanded, lines=lines)
     SCOPE.update(bounds=bounds, mixed=mixed, pair=pair, renyi=renyi, epsilons=epsilons, convolve=convolve)
