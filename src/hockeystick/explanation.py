@@ -112,9 +112,8 @@ class _Traced(query._Settings):
     __slots__ = ("tried",)
     tried: list[Tried]
 
-    def root(self, delta: float):
-        """Each direction on its own, also where the answer takes one crossing over both."""
-        return self._largest("root", delta)
+    def _at_once(self, what: str, at: float) -> None:
+        """Each direction on its own, also where the answer takes one call over both."""
 
     def _ask(self, name: str, what: str, add: int, at: float):
         self.why, start = "", time.perf_counter()

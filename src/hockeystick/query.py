@@ -401,15 +401,21 @@ class _Settings(Question):
         """eps(delta), clipped at 0, the larger over the directions."""
         return self._largest("root", delta)
 
+    def _at_once(self, what: str, at: float) -> Point | Root | None:
+        """The larger over the directions, where one call into C is tried first and enough."""
+        if not self.total or self.rtol is not None or not (self.mirrored or len(self.directions) > 1):
+            return None
+        way = TABLE["contour" if self.route == "auto" else self.route]
+        ask = way.larger_point if what == "point" else way.larger_root
+        best = ask and ask(self, at)
+        return best if best and (self.route != "auto" or best.width <= self.sharp) else None
+
     def _largest(self, what: str, at: float):
         """The larger over the directions. One is left out where both have the same losses, or it is proved to be the
         smaller [theory: pair.directions, line.both]."""
-        if self.total and self.rtol is None and (self.mirrored or len(self.directions) > 1):
-            way = TABLE["contour" if self.route == "auto" else self.route]
-            at_once = way.larger_point if what == "point" else way.larger_root
-            best = at_once and at_once(self, at)
-            if best and (self.route != "auto" or best.width <= self.sharp):
-                return ordered(best.within_a_curve(at), self.run)
+        best = self._at_once(what, at)
+        if best:
+            return ordered(best.within_a_curve(at), self.run)
         found = None
         if self.run.gathered and self.run.lines and self.route in ("auto", "contour"):
             found = largest_kept(self, what, at)
