@@ -45,6 +45,10 @@ CALLS = {
     "edgeworth": (MANY, "hs.aea_delta(run, 1.0)"),
     "moments": (MANY, "hs.moments_epsilon_upper(run, 1e-5)"),
     "grids": ("run = steps(3_000)", "hs.epsilon(run, 1e-5, route='pld')"),
+    "a long grid": (
+        "run = hs.poisson_subsampled(hs.laplace(1.0), 0.01) * 1000",
+        "hs.epsilon(run, 1e-8, route='pld', rtol=1e-11)",
+    ),
     "laws": ("run = steps(1_500, lambda i: hs.laplace(1.0 + i))", "hs.epsilon(run, 1e-5)"),
     "atoms": (
         "a, b = np.random.default_rng(0).random((2, 2_000))\n"

@@ -17,6 +17,7 @@ from __future__ import annotations
 import bisect
 import math
 import os
+import threading
 from collections import deque
 from contextlib import contextmanager
 
@@ -26,6 +27,9 @@ from .cells import ULP
 
 PLAN_LENGTH = 1 << 17
 """Longest transform, all rows together, whose plan (and the two arrays it holds, 2 MB) is kept."""
+
+LONG = 1 << 20
+"""Length from which a transform takes longer than a signal should wait: tens of milliseconds."""
 
 LENGTHS = sorted(odd << a for odd in (1, 3, 5, 9, 15, 25, 27, 45) for a in range(1, 48))
 _plans: deque = deque(maxlen=32)  # lent to one call at a time, the least used drops out: popleft and append are atomic
@@ -96,7 +100,7 @@ def lent_rows(count: int, n: int):
     again = count * n <= PLAN_LENGTH
 
     def transform():
-        plan.execute()
+        _wait_for(plan.execute, count * n)
         return plan.output_array
 
     def product():
@@ -107,6 +111,16 @@ def lent_rows(count: int, n: int):
         _plans.append(((count, n), plan))
 
 
+def _wait_for(execute, size: int) -> None:
+    """Execute; a long transform in a thread of its own, as a signal interrupts who waits for it."""
+    if size <= LONG:
+        execute()
+    else:
+        worker = threading.Thread(target=execute, daemon=True)
+        worker.start()
+        worker.join()
+
+
 def _execute(library, source, target, direction, n_threads):
     """One transform."""
     key = direction, source.shape, target.shape, n_threads
@@ -115,7 +129,7 @@ def _execute(library, source, target, direction, n_threads):
         plan = library.FFTW(source, target, direction=direction, flags=("FFTW_ESTIMATE",), threads=n_threads)
     else:
         plan.update_arrays(source, target)
-    plan.execute()
+    _wait_for(plan.execute, max(source.size, target.size))
     if max(source.size, target.size) <= PLAN_LENGTH:
         _plans.append((key, plan))
 

@@ -30,6 +30,7 @@ import numpy as np
 from .. import _core
 from ..bound import AccuracyError
 from ..outward import LDBL_ULP
+from ..threads import blocks
 from . import _fft
 from .cells import MAX_CELLS, ULP, Grid, Steps
 from .convolve import tilted_power
@@ -40,6 +41,9 @@ TARGET = 1 << 16
 WORTH = 8
 """The mesh evolves where that shortens the longest circle so many times: each stage has two powers, and a finer first
 mesh."""
+
+BLOCK = 1 << 18
+"""Masses that are worked on at a time."""
 
 STAGE = 3
 """Most doublings of the mesh in one stage: k1 = 64."""
@@ -111,16 +115,20 @@ def power(law: Law, k: int, dx: float, t: float, upper: bool, n_threads: int) ->
     kept = r > 4 * error2
     # [theory: grid.power-omega]
     omega = math.sqrt(n) * error2 + float(np.abs(r[~kept]).sum()) + 2.1 * math.exp(LOG_OUTSIDE)
-    y = (first + np.arange(n)) * dx
-    exponent = k * log_m - t * y
+    parts = blocks(n, BLOCK)  # which a signal need not wait long for
+
+    def exponent(part: slice) -> np.ndarray:
+        return k * log_m - t * ((first + np.arange(part.start, part.stop)) * dx)
+
+    most = max(float(np.abs(exponent(part)[kept[part]]).max(initial=0.0)) for part in parts)
     far = max(abs(law.first), abs(law.first + law.p.size)) * dx
-    theta = ULP * (
-        k * (20 + 6 * abs(t) * far + 4 * abs(log_m)) + 16 + 4 * float(np.abs(exponent[kept]).max(initial=0.0))
-    )
+    theta = ULP * (k * (20 + 6 * abs(t) * far + 4 * abs(log_m)) + 16 + 4 * most)
     theta += k * law.p.size * LDBL_ULP
     if not theta < 0.01 or not omega < 0.01:
         raise AccuracyError(f"a {k}-fold law loses its digits (relative error {max(theta, omega):.2g})")
-    p = np.where(kept, r, 0.0) * np.exp(np.minimum(exponent, 700.0)) * (1 + (2 if upper else -2) * theta)
+    p, outward = r, 1 + (2 if upper else -2) * theta
+    for part in parts:
+        p[part] = np.where(kept[part], r[part], 0.0) * np.exp(np.minimum(exponent(part), 700.0)) * outward
     used = np.flatnonzero(kept)
     omega /= 1 - omega  # relative to the tilted mass that is left
     grown = math.expm1(k * math.log1p(law.omega)) * (1 + omega)  # [theory: grid.stages]
