@@ -493,11 +493,14 @@ def tpr_lower(nodes: Nodes, a: float) -> float:  # [theory: pair.curve, risk.fou
     return max(a, least * DOWN)
 
 
-def chord_height(left: Node, right: Node, worse: bool) -> float:
-    """Where the chord of two points meets x = 0, at most or with `worse` at least: num[L > eps] is no less at the left
-    point, and no more at the right one [theory: risk.slope]."""
-    if worse:
-        return rate_upper(left.high + max(0.0, left.high - right.low) * (left.x_up / (right.x_dn - left.x_up)))
+def height_upper(left: Node, right: Node) -> float:
+    """Where the chord of two points meets x = 0, at most: num[L > eps] is no more at the right point
+    [theory: risk.slope]."""
+    return rate_upper(left.high + max(0.0, left.high - right.low) * (left.x_up / (right.x_dn - left.x_up)))
+
+
+def height_lower(left: Node, right: Node) -> float:
+    """The same at least: num[L > eps] is no less at the left point [theory: risk.slope]."""
     return rate_lower(left.low + max(0.0, left.low - right.high) * (left.x_dn / (right.x_up - left.x_dn)))
 
 
@@ -513,8 +516,8 @@ def tail_ends(nodes: Nodes, tail: float) -> tuple[float, float]:
     if not all(p.x_up < q.x_dn for p, q in itertools.pairwise(points)):
         return low, high  # no slope is known
     cells = list(enumerate(itertools.pairwise(points)))
-    after = [i for i, (p, q) in cells if chord_height(p, q, False) > tail * UP]
-    before = [i for i, (p, q) in cells if chord_height(p, q, True) < tail * DOWN]
+    after = [i for i, (p, q) in cells if height_lower(p, q) > tail * UP]
+    before = [i for i, (p, q) in cells if height_upper(p, q) < tail * DOWN]
     if after:
         low = _crossing(nodes, points, after[-1], tail, False)
     if before:
@@ -554,7 +557,7 @@ def _crossing(nodes: Nodes, points: list[Node], i: int, tail: float, worse: bool
             min(_before_lower(nodes, i + 1, at) for at in (dn, up)) if i + 2 < len(points) else 0.0,
         )
         here = Node(eps, dn, up, low, low, low)  # no upper end is used
-        return chord_height(left, here, True) < tail * DOWN if worse else chord_height(here, right, False) > tail * UP
+        return height_upper(left, here) < tail * DOWN if worse else height_lower(here, right) > tail * UP
 
     crossing, way, back = math.log(x), 1 if worse else -1, LEAST_BACK
     size, far = 1 + abs(crossing), abs(crossing - sure)
