@@ -99,21 +99,22 @@ static int ends(const hs_line *L, double x, double y, double a, double *left, do
 
 HS_CLONES double hs_line_log_upper(const hs_line *L, double x, double y, double *restrict tmp)
 {
-    double a = sqrt(x * x + y * y), top, sum;
+    double a = sqrt(x * x + y * y), sums[8] = {0}, top, sum;
     double lam, el, er;
     const double *restrict lw = L->lw, *restrict lr = L->lr, *restrict li = L->li, *restrict dd = L->dd;
-    int j, n = L->n;
+    int i, j, n = L->n;
     if (!ends(L, x, y, a, &el, &er, &lam)) return HUGE_VAL;
     for (j = 0; j < n; j++) tmp[j] = (lw[j] + x * lr[j]) + (a * dd[j] - y * li[j]); /* [theory: hyperbola.line-bound] */
     top = hs_max(tmp, n);
     el -= top;
     er -= top;
     if (!(el < 600 && er < 600)) return HUGE_VAL;
-    for (j = 0; j < n; j++) {
-        double e = tmp[j] - top;
-        tmp[j] = exp_bound(e > -SKIP ? e : -SKIP);
-    }
-    sum = hs_sum(tmp, n) + exp_bound(fmax(el, -600)) + exp_bound(fmax(er, -600)) * (1 / lam + L->h);
+    for (j = 0; j < n; j += 8)
+        for (i = 0; i < 8; i++) {
+            double e = tmp[j + i] - top;
+            sums[i] += exp_bound(e > -SKIP ? e : -SKIP);
+        }
+    sum = hs_sum(sums, 8) + exp_bound(fmax(el, -600)) + exp_bound(fmax(er, -600)) * (1 / lam + L->h);
     lam = top + log(sum) + INFLATE + 1e-14 * a * L->l_max;
     return fabs(lam) < 1e300 ? lam : HUGE_VAL;
 }

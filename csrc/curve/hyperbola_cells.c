@@ -155,11 +155,12 @@ static double at_vertex(hs_job *J, const hs_arc *C, int v, int i, int r, int kin
     return T->known[kind][slot];
 }
 
-static double worst(hs_job *J, const hs_arc *C, int cell, int i, int r, int kind, cache *T)
+/* The largest value at the vertices of a cell, or any value of at least `enough`. */
+static double worst(hs_job *J, const hs_arc *C, int cell, int i, int r, int kind, double enough, cache *T)
 {
     double w = -HUGE_VAL;
     int j;
-    for (j = 0; j < 3; j++) w = fmax(w, at_vertex(J, C, cell + j, i, r, kind, T));
+    for (j = 2; j >= 0 && w < enough; j--) w = fmax(w, at_vertex(J, C, cell + j, i, r, kind, T));
     return w;
 }
 
@@ -201,17 +202,19 @@ static int end_path(hs_job *J, const hs_arc *C, int l, int first, double *phi, d
     double room = 0.3 * (J->s - J->wall) * fmax(fabs(C->kap0), 1e-3) / (k * J->b);
     int r;
     for (r = first > 0 ? first : 1; r < HS_HYP_PATHS && (r <= first + 2 || best > 1e5); r++) {
-        double at, r0, r1, score;
+        double at, steep = HUGE_VAL, score;
         if (!usable(J, l, r, 0)) continue;
         at = hs_line_log_upper(&path[r].mid, C->end_x, C->end_y, J->tmp);
-        r0 = hs_line_rate_upper(&path[r].mid, C->kap0);
-        r1 = hs_line_rate_upper(&path[r].mid, C->kap1);
-        score = k * at + (r1 - C->kap1 * path[0].floor > room ? 1e6 : 0);
+        score = k * at;
+        if (score < best) {
+            steep = hs_line_rate_upper(&path[r].mid, C->kap1);
+            if (steep - C->kap1 * path[0].floor > room) score += 1e6;
+        }
         if (score < best) {
             best = score;
             *phi = at;
-            rate[0] = r0;
-            rate[1] = r1;
+            rate[0] = hs_line_rate_upper(&path[r].mid, C->kap0);
+            rate[1] = steep;
         } else if (score > best + 2 && best < 1e5) break;
     }
     return best < HUGE_VAL;
@@ -255,7 +258,7 @@ static int choose_path(hs_job *J, const hs_arc *C, int c, int i, int first, int 
     for (r = first; r < HS_HYP_PATHS; r++) {
         if (best < r && r > best + (c > 0 ? 2 : 4) && (c == 0 || k * (*w - last) < 1)) break;
         if (!usable(J, i, r, kind == ERROR)) continue;
-        next = worst(J, C, c, i, r, kind, &T[r]);
+        next = worst(J, C, c, i, r, kind, *w, &T[r]);
         if (next < *w) {
             *w = next;
             best = r;

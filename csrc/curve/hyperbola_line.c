@@ -225,48 +225,49 @@ HS_CLONES static void fill_slack(const hs_path *p, double h, int n, const chunk 
     }
 }
 
-/* What log(1+U) of a factor is off by at sample j, in units of u, but for sums and products; *s: |dlog(1+U)/dv|. */
-static inline double log_off(const factor *f, int j, double m, int far, double known, double size, double dg, double *s)
+/* What log(1+U) of a factor is off by at sample j, in units of u, but for sums and products; `known`: what does not
+ * depend on the sample of what is known of its logarithm. */
+static inline double log_off(const factor *f, int j, double m, int far, double known, double size, double dg)
 {
     double r = f->rho[j], inv = 1 / f->mod2[j], share = sqrt(inv);
-    *s = share = far != 0 ? share : share * r;
+    share = far != 0 ? share : share * r; /* |dlog(1+U)/dv| */
     return share * (m * (dg + 4 * size) + known) + 24 * r * (2 + r) * inv;
 }
 
 /* What only a node line has: w (1+U2) g' e^{aL} without the power; its rounding per unit and per |a|, (6), in u. */
 HS_CLONES static void fill_node(const hs_path *p, int n, const chunk *restrict c, const hs_line *L, int64_t at)
 {
-    double m = p->m, xb = p->xb, q = p->q, q_err = 2 * p->q_err;
-    double logq1 = 2 * fabs(p->logq1), own = p->down > 0 ? 0 : p->logq1, s;
-    double known = 4 * (fabs(p->logq) + fabs(p->logq1)) + 16 + 4 * m * (fabs(xb) + m);
+    double m = p->m, xb = p->xb, q_err = 2 * p->q_err, logq1 = fabs(p->logq1);
+    double known = 4 * (fabs(p->logq) + logq1) + 16 + 4 * m * (fabs(xb) + m) + q_err;
+    double flat = 48 * 3 * logq1 + q_err * p->q; /* one of the three is of |lr| */
     double *restrict cr = L->cr + at, *restrict ci = L->ci + at, *restrict c0 = L->c0 + at, *restrict c1 = L->c1 + at;
     int j;
     HS_SEPARATE
     for (j = 0; j < n; j++) {
         double g0 = c->g0[j], g1 = c->g1[j], p0 = c->p0[j], p1 = c->p1[j];
-        double size = fabs(g0) + g1, dg = 12 * g1, lr = c->num.lr[j] + own;
+        double size = fabs(g0) + g1, dg = 12 * g1;
         double lw = -0.5 * (g0 * g0 - g1 * g1) + 0.5 * hs_log(p0 * p0 + p1 * p1);
-        double off = log_off(&c->num, j, m, g0 > xb, known, size, dg, &s);
+        double off = log_off(&c->num, j, m, g0 > xb, known, size, dg);
         cr[j] = lw;
         ci[j] = hs_atan2(p1, p0) - g0 * g1;
         c0[j] = size * dg + 8 + 39 * p1 + 2 * size * size + 3 * fabs(lw);
-        c1[j] = off + 48 * (fabs(lr) + fabs(c->num.li[j]) + logq1) + q_err * (s + q);
+        c1[j] = off + 48 * (fabs(c->num.lr[j]) + fabs(c->num.li[j])) + flat;
     }
 }
 
 /* The same of (1+U2)^{1-a}, added. */
 HS_CLONES static void fill_node_den(const hs_path *p, int n, const chunk *restrict c, const hs_line *L, int64_t at)
 {
-    double down = p->down, xd = p->xd, q = p->q, q_err = 2 * p->q_err;
-    double own = p->logq1, logq1 = fabs(own);
-    double known = 4 * (fabs(p->logq) + logq1) + 16 + 4 * down * (fabs(xd) + down), s;
+    double down = p->down, xd = p->xd, own = p->logq1, q_err = 2 * p->q_err;
+    double known = 4 * (fabs(p->logq) + fabs(own)) + 16 + 4 * down * (fabs(xd) + down) + q_err;
+    double flat = 48 * 2 * fabs(own) + q_err * p->q;
     double *restrict cr = L->cr + at, *restrict ci = L->ci + at, *restrict c0 = L->c0 + at, *restrict c1 = L->c1 + at;
     int j;
     HS_SEPARATE
     for (j = 0; j < n; j++) {
         double g1 = c->g1[j], size = fabs(c->g0[j]) + g1, lr = c->den.lr[j], li = c->den.li[j];
-        double off = log_off(&c->den, j, down, c->g0[j] < xd, known, size, 12 * g1, &s);
-        off += 48 * (fabs(lr) + fabs(li) + 2 * logq1) + q_err * (s + q);
+        double off = log_off(&c->den, j, down, c->g0[j] < xd, known, size, 12 * g1);
+        off += 48 * (fabs(lr) + fabs(li)) + flat;
         cr[j] += own + lr;
         ci[j] += li;
         c0[j] += off;
@@ -371,22 +372,16 @@ static int line_room(hs_line *L, int node, int64_t n, hs_arena *mem)
     return HS_OK;
 }
 
-/* Whether the phases of both factors are below pi at the first samples of the chunk behind their branch points, which
- * `behind` notes [theory: hyperbola.paths]. */
-static int on_sheet(const hs_path *p, const chunk *c, int n, int *behind)
+/* Whether the phase of the factor of rate m is below pi at the first sample behind its branch points, whose abscissa is
+ * x; `behind`: whether that sample has come. Re g increases along a line [theory: hyperbola.paths]
+ * [theory: hyperbola.two-sheets]. */
+static int on_sheet(double m, double x, const chunk *c, int n, int *behind)
 {
-    int i;
-    for (i = 0; i < n && !(behind[0] && behind[1]); i++) {
-        if (!behind[0] && c->g0[i] >= p->xb) {
-            behind[0] = 1;
-            if (!(p->m * c->g1[i] < 0.999 * HS_PI)) return 0;
-        }
-        if (!behind[1] && c->g0[i] >= p->xd) {
-            behind[1] = 1;
-            if (!(p->down * c->g1[i] < 0.999 * HS_PI)) return 0; /* [theory: hyperbola.two-sheets] */
-        }
-    }
-    return 1;
+    int i = 0;
+    if (*behind || c->g0[n - 1] < x) return 1;
+    while (c->g0[i] < x) i++;
+    *behind = 1;
+    return m * c->g1[i] < 0.999 * HS_PI;
 }
 
 /* The last loss of a line of that length, and what the rounding of its bounds is in proportion to. */
@@ -420,7 +415,8 @@ static int line_build(hs_line *L, const hs_path *p, double t, double h, int node
         }
         right[0] = c.g0[size - 1];
         right[1] = c.g1[size - 1];
-        if (!on_sheet(p, &c, size, behind)) return HS_NO_PATH;
+        if (!on_sheet(p->m, p->xb, &c, size, behind) || !on_sheet(p->down, p->xd, &c, size, behind + 1))
+            return HS_NO_PATH;
         if (!(p->m * fabs(right[1]) < 8e5)) return HS_NO_PATH;
         fill_loss(p, size, &c, L->lr + j, L->li + j);
         fill_slack(p, h, size, &c, L->lw + j, slack + j, raw + j);
