@@ -327,7 +327,15 @@ static int serves_panel(hs_bulk *J, int r, double mid, double half, double t, do
     return slow && (!(y > 0) || panel_upper(J, r, J->panels, t, y, -target) <= -target);
 }
 
-/* The panel at `mid` after all others. */
+/* Room for one more panel, of which nothing is known yet: scratch may hold the places of an earlier law's. */
+static int room_for_panel(hs_bulk *J)
+{
+    if (J->panels == HS_BULK_PANELS) return 0;
+    J->half[J->panels] = 0;
+    return 1;
+}
+
+/* The panel at `mid` after all others; where `serves_panel` has put it there, with what is known of it. */
 static void add_panel(hs_bulk *J, double mid, double half)
 {
     if (J->mid[J->panels] != mid || J->half[J->panels] != half) put_panel(J, J->panels, mid, half);
@@ -342,7 +350,7 @@ static int branch_panels(hs_bulk *J, int r, double t, double y, double target)
     J->start[r] = from;
     for (half = 0.25; from < end; from += 2 * half) {
         half = fmin(0.5, 2 * half);
-        if (J->panels == HS_BULK_PANELS) return HS_TOO_MANY_NODES;
+        if (!room_for_panel(J)) return HS_TOO_MANY_NODES;
         while (half > least / 64 &&
                (fmod(end - from, 2 * half) != 0 || !serves_panel(J, r, from + half, half, t, y, target)))
             half *= 0.5;
@@ -447,7 +455,7 @@ static int cell_panels(hs_bulk *J, int r, double x, double last, double t, doubl
 {
     double least = fmin(0.5, 0.5 / widest(&J->pair, r)), half;
     for (; x < last; x += 2 * half) {
-        if (J->panels == HS_BULK_PANELS) return HS_TOO_MANY_NODES;
+        if (!room_for_panel(J)) return HS_TOO_MANY_NODES;
         for (half = fmin(0.5, 0.5 * (last - x)); half > least / 64; half *= 0.5) {
             hs_bulk_loss at = hs_bulk_loss_at(J, r, x + half);
             double own = log(J->pair.w[r]) + (1 + t) * at.l1 - t * at.l2 - 0.5 * pow(x + half, 2);
