@@ -140,6 +140,33 @@ def test_bounds_beside_the_cut():
     assert near < 8
 
 
+@pytest.mark.parametrize("m", [0.02, 0.3, 1.0, 5.0])
+def test_crude_bounds_of_one_term(m):
+    q, g = 10.0 ** np.arange(-6, 12), np.linspace(-60.0, 15.0, 150_001)
+    bound = epoch._log_phi_upper(m, q)
+    for s, upper in zip(q, bound, strict=True):
+        e = -0.5 * g * g - s * np.exp(m * g - 0.5 * m * m)
+        log = e.max() + math.log(np.exp(e - e.max()).sum() * (g[1] - g[0]) / math.sqrt(2 * math.pi))
+        assert log < upper < max(0.5 * log, log + 3) or log < -1000
+
+
+@pytest.mark.parametrize("depth", [2.0, 5.0])
+def test_a_rule_that_misses_much(monkeypatch, depth):
+    """Of a put, by a rule in g that is far too coarse: what it misses is in the price's error, and most of it."""
+    m, t, x, on_line = 0.3, 10, -1.0, epoch._on_line
+
+    def coarse(*args):
+        with monkeypatch.context() as here:
+            here.setattr(epoch, "DEPTH", depth)
+            return on_line(*args)
+
+    true = epoch._put(m, t, x, False)
+    monkeypatch.setattr(epoch, "_on_line", coarse)
+    found = epoch._put(m, t, x, False)
+    off = abs(math.expm1(found.log - true.log))
+    assert true.error < off / 100 < found.error / 100 < off
+
+
 def test_nothing_is_claimed_where_aliases_are(monkeypatch):
     """A coarse rule in s, in log r or in g says so."""
     args = (1.0, 1000, 1000 * math.expm1(5.0), 1000 * math.exp(5.0))

@@ -224,7 +224,7 @@ def test_bayes_risk_by_direction():
     assert mirrored.lower <= one.upper and one.lower <= mirrored.upper
 
 
-@pytest.mark.parametrize("prior", [0.001, 0.5, 0.999])
+@pytest.mark.parametrize("prior", [1e-302, 0.001, 0.5, 0.999])
 @pytest.mark.parametrize("tail", [1e-9, 0.01, 0.5, 0.9])
 def test_posterior(prior, tail):  # [theory: risk.posterior]
     """Gaussian: the loss is N(m^2/2, m^2) under num."""
@@ -413,6 +413,12 @@ def test_masses_at_infinity_beside_atoms():
     assert hs.posterior(run, 0.3, tail=1e-6, direction="remove").lower > 1 - 1e-14
     bound = hs.true_positive_rate(run, 3e-27, direction="remove")
     assert 2.9e-5 < bound.lower <= bound.upper <= bound.lower * (1 + 1e-9)
+
+
+def test_no_loss_is_finite():
+    run = hs.from_pmf([0.0, 1.0], [1.0, 0.0]) * 2
+    assert hs.posterior(run, 0.5, tail=0.1).lower > 1 - 1e-14
+    assert hs.true_positive_rate(run, 1e-9).lower > 1 - 1e-14
 
 
 @pytest.mark.parametrize(

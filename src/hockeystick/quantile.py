@@ -30,6 +30,8 @@ def about(parts, level: float, under_num: bool) -> tuple[float, float] | None:
     rows = []
     for loss, k in parts:
         values, log_mass = loss.nodes(NODE_TAIL)
+        if not values.size:  # all losses are infinite
+            return None
         rows.append((values, log_mass + values if under_num else log_mass, float(k)))
     _, var, finite = _cumulant(rows, np.zeros(1))
     part = math.exp(min(finite.item(), 0.0))

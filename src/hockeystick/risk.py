@@ -225,9 +225,9 @@ def posterior(
     low, mid, high = (max(end[i] for end in ends) for i in range(3))
     slack = 2 * log_slack(logit)
     return Bound(
-        _logistic(low + logit - slack) * DOWN,  # [theory: risk.posterior]
+        max(0.0, _logistic(low + logit - slack) * DOWN - 1e-323),  # [theory: risk.posterior]
         _logistic(mid + logit),
-        min(1.0, _logistic(high + logit + slack) * UP),
+        min(1.0, _logistic(high + logit + slack) * UP + 1e-323),
         "+".join(sorted(routes)),
         True,
         Budget({"loss": high - low}, "eps"),
@@ -369,4 +369,4 @@ def _open(name: str, value) -> float:
 
 
 def _logistic(t: float) -> float:
-    return 1 / (1 + math.exp(-t)) if t >= -EPS_MAX else 0.0
+    return 1 / (1 + math.exp(-t)) if t >= -EPS_MAX else math.exp(t)
