@@ -287,6 +287,9 @@ typedef struct {
     int64_t n_tables;
     hs_poll *poll;
     int keep; /* whether a delta shall leave its line for hs_mixed_near */
+    /* Whether what hs_mixed_delta and hs_mixed_near say is about 1 - delta, in digits of its own [theory:
+     * line.complement]. */
+    int complement;
     /* Filled by mixed.c, or with what an earlier call about the same eps or delta left: the part of the saddle at which
      * the line lay that answered, and the root it gave. Then one line is placed there; part = 0: none is known. */
     double part, place;
@@ -320,6 +323,37 @@ int hs_mixed_upper(hs_mixed *A, double eps, double *work, int64_t n_work, double
  * them 0. hs_ranged_work is of that many points and the largest m. */
 int64_t hs_ranged_work(int64_t points, int64_t widest);
 int hs_ranged_curve(int64_t k, const int64_t *m, double h, int above, double *work, int64_t n_work, double *side);
+
+/* gdp.c: the smallest mu whose Gaussian curve G_mu covers a privacy curve, from points of that.
+ *
+ * eps rises along the points; delta(eps) lies between low and high, 1 - delta(eps) between left and left_high. mu: about
+ * that of the Gaussian curve through low, 0 where nothing is known; rough: whether few digits were asked, or need be;
+ * covered: whether G_mu covers the cell from here to the next point, or with one point alone the point. */
+typedef struct {
+    double eps, low, high;
+    double left, left_high;
+    double mu, rough, covered;
+} hs_gdp_point;
+/* Ends of a tangent of G_mu at eps, and of 1 less that. */
+typedef struct {
+    double lower, upper;
+    double left_lower, left_upper;
+} hs_gdp_ends;
+/* Most cells that one is cut into at once, before more is known of them; half of that where more would be needed. */
+enum { HS_GDP_PIECES = 8 };
+/* The tangent that touches at t. */
+void hs_gdp_tangent(double mu, double t, double eps, hs_gdp_ends *out);
+/* over: by how much G_mu lies above the n points, at least, HUGE_VAL where no cell beside one is left; and which cells
+ * it covers. */
+void hs_gdp_cover(double mu, int64_t n, hs_gdp_point *p, double *over);
+/* Points between those cells that are not covered and above whose ends G_mu lies, at most HS_GDP_PIECES - 1 in each, and
+ * how many; -1 where one is too short to be cut. room: over the largest mu of the points, what will be tried; far: few
+ * digits will do of a point where G_mu leaves more than this part of 2 Phi. */
+int64_t hs_gdp_cuts(double mu, double room, double far, int64_t n, const hs_gdp_point *p, const double *over,
+                    hs_gdp_point *out);
+/* The mu of the points, found to within `close` of it; and the larger of `best` and what is proved to be needed at one
+ * of them up to eps = `end`. */
+double hs_gdp_fit(double best, double end, double close, int64_t n, hs_gdp_point *p);
 
 /* mixture.c: a Gaussian step whose shift is random: `weight`, of sum 1, on `shift` >= 0 in units of sigma. Its points
  * at the nodes first, first + h, .., which double precision holds exactly; rows as for mixed.c, without x. The masses

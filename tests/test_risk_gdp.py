@@ -3,13 +3,14 @@
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hockeystick as hs
-from hockeystick import query, risk_gdp
+from hockeystick import _core, query, risk_gdp
 from rows import sgm
 
 
@@ -87,29 +88,102 @@ def test_regret_of_the_truth_is_nothing():
     assert hs.gdp_regret(hs.gaussian(1.0), 0.5).lower == 0  # sticks out everywhere
 
 
+def rows(eps, low, high):
+    """Points as the core has them, known within doubles."""
+    points = np.zeros((len(eps), 8))
+    points[:, :5] = np.transpose([eps, low, high, np.maximum(1 - np.array(high), 0), 1 - np.array(low)])
+    return points
+
+
 @settings(max_examples=100, deadline=None)
-@given(st.floats(0.01, 20), st.floats(-3, 10), st.floats(-3, 10))
+@given(st.floats(0.01, 60), st.floats(-3, 10), st.floats(-3, 10))
 def test_tangents(mu, t, eps):  # [theory: risk.tangents]
-    """Never above the curve they touch, which another route knows."""
-    low, high = risk_gdp._tangent(mu, t, eps)
-    curve = hs.log_delta(hs.gaussian(1 / mu), eps)
-    assert low <= high and low <= math.exp(curve.upper) * (1 + 1e-12)
-    touch = risk_gdp._tangent(mu, eps, eps)
-    assert touch[0] <= math.exp(curve.upper) * (1 + 1e-12) and touch[1] >= math.exp(curve.lower) * (1 - 1e-12)
+    """A tangent, and 1 less that, in many digits; below the curve, which it touches."""
+    low, high, left, left_high = _core.gdp_tangent(mu, t, eps)
+    with mpmath.workdps(60):
+        normal, m, a, x = mpmath.ncdf, mpmath.mpf(mu), mpmath.mpf(t), mpmath.exp(mpmath.mpf(eps))
+        tangent, rest = (normal(side * (m / 2 - a / m)) - side * x * normal(-m / 2 - a / m) for side in (1, -1))
+        assert low <= tangent <= high and left <= rest <= left_high
+        assert left_high <= rest * (1 + 1e-13 * (1 + mu + abs(t) / mu) ** 2) + 3e-300
+        assert high - low <= 1e-13 * (1 + mu + abs(t) / mu) ** 2 * max(1, math.exp(eps))
+    touch = _core.gdp_tangent(mu, eps, eps)
+    assert low <= touch[1] and left_high >= touch[2]
 
 
-@pytest.mark.parametrize("mu", [0.05, 1.0, 7.0])
-@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("mu", [0.05, 1.0, 7.0, 20.0])
+@pytest.mark.parametrize("side", [0, 1])
 def test_a_point_above_the_tangent_is_not_covered(mu, side):  # [theory: risk.tangents]
-    """Two points on the tangent between them are covered; one of them a billionth higher is not."""
-    eps = {"left": 0.2 * mu, "right": 0.9 * mu}
-    heights = {name: risk_gdp._tangent(mu, 0.55 * mu, e) for name, e in eps.items()}
-    for factor, covered in ((1 - 1e-9, True), (1 + 1e-9, False)):
-        high = {name: low * (factor if name == side else 1 - 1e-9) for name, (low, _) in heights.items()}
-        points = [risk_gdp._Point(eps[name], 0.0, 0.0, high[name]) for name in ("left", "right")]
-        cell = tuple(points), (1.0, 1.0)
-        for many in (1, 2 * risk_gdp.MANY):  # one at a time, or arrays
-            assert len(risk_gdp._uncovered(mu, [cell] * many)) == (0 if covered else many)
+    """Two points some way below the tangent between them are covered; where one is on it and the other a millionth of
+    its distance from the curve above it, no tangent does; from mu = 8 on by what 1 - delta is."""
+    eps, of = [0.2 * mu, 0.9 * mu], 3 if mu > 8 else 0
+    heights = [_core.gdp_tangent(mu, 0.55 * mu, e)[of] for e in eps]
+    above = [_core.gdp_tangent(mu, e, e)[of] - height for e, height in zip(eps, heights, strict=True)]
+    for covered in (True, False):
+        parts = [-0.2 if covered else 1e-6 * (i == side) - 1e-11 for i in (0, 1)]
+        known = [height + part * more for height, part, more in zip(heights, parts, above, strict=True)]
+        points = rows(eps, [0.0, 0.0], [1.0, 1.0])
+        points[:, 3 if of else 2] = known
+        over = _core.gdp_cover(mu, points)
+        assert (over > 0).all() and points[0, 7] == covered
+
+
+def test_points_between_two_lie_on_their_chords():  # [theory: risk.tangents]
+    """What is taken for known of a new point is the chord in e^eps, or worse, by less than 1e-14."""
+    points = rows([0.5, 4.0], [0.0, 0.0], [0.75, 0.2])
+    points[:, 5] = 0.4, 0.41
+    new = _core.gdp_cuts(0.42, 1.0, 0.02, points, np.array([0.1, 0.1]))
+    share = (np.exp(new[:, 0]) - math.exp(0.5)) / (math.exp(4.0) - math.exp(0.5))
+    assert len(new) >= 2 and (np.diff(new[:, 0]) > 0).all()
+    for column, far in ((2, 1.0), (3, -1.0)):
+        off = far * (new[:, column] - (points[0, column] + share * (points[1, column] - points[0, column])))
+        assert (off >= 0).all() and (off < 1e-14).all()
+
+
+def binomial(eps0, k):
+    """num and den of all outcomes of randomised responses, in many digits."""
+    p = 1 / (1 + mpmath.exp(-mpmath.mpf(eps0)))
+    return [(mpmath.binomial(k, j) * p**j * (1 - p) ** (k - j), (1 - p) ** j * p ** (k - j)) for j in range(k + 1)]
+
+
+@pytest.mark.parametrize("eps0, k, lost", [(3.0, 60, 0.0), (2.0, 80, 1e-9)])
+def test_where_delta_is_next_to_one(eps0, k, lost):  # [theory: line.complement, risk.tangents]
+    """mu above 12, where delta(0) is 1 within a double: from exact sums of 1 - delta, at every corner and between."""
+    run, delta = hs.approx_dp(eps0, lost) * k, 1e-5
+    bound = hs.mu_gdp(run, delta)
+    assert 12 < bound.lower < bound.upper < bound.lower * (1 + 1e-5)
+    with mpmath.workdps(60):
+        rest = (1 - mpmath.mpf(lost)) ** k
+        outcomes = [(rest * num, rest * mpmath.binomial(k, j) * den) for j, (num, den) in enumerate(binomial(eps0, k))]
+        needed = []
+        for e in np.linspace(0.0, hs.epsilon(run, delta).lower, 12 * k):
+            x = mpmath.exp(mpmath.mpf(e))
+            left = mpmath.fsum(min(num, x * den) for num, den in outcomes)
+            mus = [mpmath.mpf(mu) for mu in (bound.lower * (1 - 1e-3), bound.upper)]
+            small, large = (mpmath.ncdf(e / mu - mu / 2) + x * mpmath.ncdf(-mu / 2 - e / mu) for mu in mus)
+            assert large <= left
+            needed.append(small > left)
+        assert any(needed)
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize("lost", [0.0, 1e-6])
+def test_digits_of_what_delta_leaves(direction, lost):  # [theory: line.complement]
+    """1 - delta on a lattice to 1e-8 of itself, from 1e-30 on; and of Laplace noise, where a double shows it too."""
+    eps0, k = 2.5, 60
+    with mpmath.workdps(60):
+        outcomes = [
+            ((1 - mpmath.mpf(lost)) ** k * num, (1 - mpmath.mpf(lost)) ** k * mpmath.binomial(k, j) * den)
+            for j, (num, den) in enumerate(binomial(eps0, k))
+        ]
+        eps = np.array([0.0, 0.3, 20.0, 70.0, 125.0])
+        low, high = query.Asker(hs.approx_dp(eps0, lost) * k, direction=direction).rest(eps)
+        for i, e in enumerate(eps.tolist()):
+            exact = mpmath.fsum(min(num, mpmath.exp(mpmath.mpf(e)) * den) for num, den in outcomes)
+            assert low[i] <= exact <= high[i] < low[i] * (1 + 1e-8)
+    run = hs.laplace(0.7) * 20 + hs.gaussian(2.0)
+    eps = np.array([0.0, 3.0, 8.0, 15.0])
+    bound, (low, high) = hs.delta(run, eps, direction=direction), query.Asker(run, direction=direction).rest(eps)
+    assert (low <= 1 - bound.lower).all() and (1 - bound.upper <= high).all() and (high - low < 1e-5 * low).all()
 
 
 @pytest.mark.parametrize("k, scale, delta, most", [(9, 0.446, 5e-4, 30), (1, 2.0, 1e-3, 12), (153, 1.36, 1e-3, 95)])
@@ -135,14 +209,23 @@ def test_few_deltas_are_asked(monkeypatch, k, scale, delta, most):
 @pytest.mark.parametrize("eps, mu", [(0.0, 0.3), (3.0, 0.5), (40.0, 9.0), (0.0, 7.9)])
 def test_a_mu_that_is_needed(eps, mu):  # [theory: risk.tangents]
     """Proved from a start that is too large, and within rounding of the largest that is needed."""
-    low, high = risk_gdp._tangent(mu, eps, eps)
-    point = risk_gdp._Point(eps, 0.5 * (low + high), high, high)
-    found = risk_gdp._mu_of(point, 0.0, 1e-15)
+    low, high, *_ = _core.gdp_tangent(mu, eps, eps)
+    points = rows([eps], [high], [high])
     room = 4 * (high - low) / phi(mu / 2 - eps / mu)
-    assert abs(found - mu) <= room
-    needed = risk_gdp._mu_lower(point, found * (1 + 1e-9))
-    assert needed <= mu + room and risk_gdp._tangent(needed, eps, eps)[1] <= point.low
-    assert risk_gdp._mu_lower(point, found) >= mu * (1 - 1e-13) - 2 * room
+    needed = _core.gdp_fit(0.0, eps, 1e-4, points)
+    assert mu * (1 - 1e-13) - 2 * room <= needed <= mu + room and abs(points[0, 5] - mu) <= room
+    _, most, left, _ = _core.gdp_tangent(needed, eps, eps)
+    assert most <= high or left >= 1 - high
+    points[0, 5] *= 1 + 1e-9
+    assert _core.gdp_fit(0.0, eps - 1e-9, 1e-4, points) == 0.0  # beyond the end nothing is needed
+
+
+@pytest.mark.parametrize("mu", [13.0, 30.0, 60.0])
+def test_a_mu_that_is_needed_next_to_one(mu):  # [theory: risk.tangents]
+    *_, left, left_high = _core.gdp_tangent(mu, 0.0, 0.0)
+    points = rows([0.0], [1.0], [1.0])
+    points[0, 3:5] = left, left_high
+    assert mu * (1 - 1e-11) <= _core.gdp_fit(0.0, 0.0, 1e-4, points) <= mu
 
 
 @pytest.mark.parametrize("run", [hs.top_k(0.5, 10), hs.random_allocation(hs.gaussian(2.0), 100, participations=5)])

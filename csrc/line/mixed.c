@@ -374,7 +374,7 @@ static void mixed_ends(const hs_mixed *A, double eps, double pm, double qm, doub
         expm1(whole + inner) * fabs(v->value) +
         (24 * HS_U * (2 + fabs(A->c) * A->P + A->P + fabs(eps) + fabs(v->log_scale)) + A->d_shift) * (fabs(S1) + S2);
     v->value -= S1 - S2;
-    if (A->c < 0) {
+    if (A->c < 0 && !A->complement) {
         v->value += pm * exp(-v->log_scale); /* [theory: line.complement] */
         v->rounding += 8 * HS_U * exp(-v->log_scale) * (1 + fabs(v->log_scale));
     }
@@ -582,6 +582,16 @@ static void evaluate_period(const hs_mixed *A, double eps, hs_value *v)
                v);
 }
 
+/* delta - 1 becomes 1 - delta. */
+static void turn_over(hs_value *v)
+{
+    const double lower = v->lower;
+    v->value = -v->value;
+    v->slope = -v->slope;
+    v->lower = -v->upper;
+    v->upper = -lower;
+}
+
 static void mixed_at(const void *prepared, double eps, hs_value *v)
 {
     const hs_mixed *A = (const hs_mixed *)prepared;
@@ -590,6 +600,7 @@ static void mixed_at(const void *prepared, double eps, hs_value *v)
         v->upper = HUGE_VAL;
     } else if (A->step > 0) evaluate_period(A, eps, v);
     else evaluate_line(A, eps, v);
+    if (A->complement) turn_over(v);
 }
 
 /* Doubles that hold one law. */
@@ -726,7 +737,7 @@ static int place_tilt(hs_mixed *A, int have_eps, double log_delta)
     hs_law_value bulk = hs_mixed_estimate(A, 0);
     double sd = sqrt(bulk.var);
     int i, st;
-    if (have_eps && A->eps < bulk.mean - 2 * sd) hs_mixed_saddle_below(A);
+    if (A->complement || (have_eps && A->eps < bulk.mean - 2 * sd)) hs_mixed_saddle_below(A);
     else if ((st = hs_mixed_saddle(A, have_eps, log_delta))) return st;
     A->c = A->t;
     if (A->c > 0 &&
@@ -806,7 +817,7 @@ static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *wo
     for (i = 0; i < 2; i++, A->y_max = 0) {
         if ((st = tilt_laws(A, 1, work))) return st;
         goal = 0.2 * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
-        A->near_atoms = A->step == 0 && A->b == 1 && laws[0].k <= 1e8 /* sums of sqrt k terms */ &&
+        A->near_atoms = A->step == 0 && A->b == 1 && !A->complement && laws[0].k <= 1e8 /* sums of sqrt k terms */ &&
                         hs_laplace_floor_matters(&laws[0], A->T0) &&
                         hs_laplace_tail_upper(&laws[0], A->dy * (double)A->n_nodes) <
                             5e-3 * goal / A->rtol; /* 1e-3 of delta: of use */
@@ -864,7 +875,7 @@ static int delta_on_lines(hs_mixed *A, double *work, hs_value *v)
     double least = HUGE_VAL;
     hs_value w;
     int again, st = delta_on_line(A, known ? A->part : 1, work, v, &least);
-    if (known || st == HS_INTERRUPTED || A->step > 0 || A->near_atoms) return st;
+    if (known || st == HS_INTERRUPTED || A->step > 0 || A->near_atoms || A->complement) return st;
     if (!st && v->upper - v->lower < A->wide * v->upper) return st;
     if ((again = delta_on_line(A, LOWER, work, &w, &least)) == HS_INTERRUPTED) return again;
     if (!again && (st || w.log_scale + log(w.upper - w.lower) < v->log_scale + log(v->upper - v->lower))) {
@@ -885,11 +896,12 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
     A->t = 1;
     A->placed = 0;
     if ((st = read_table(A, laws, work, n_work))) return st;
-    if ((near = hs_mixed_top_delta(A, eps, &top)) == HS_OK) {
+    near = A->complement ? HS_BAD_ARGUMENT : hs_mixed_top_delta(A, eps, &top);
+    if (near == HS_OK) {
         *out = top;
         return HS_OK;
     }
-    far = hs_mixed_complement_upper(A, eps);
+    far = A->complement ? 0 : hs_mixed_complement_upper(A, eps);
     if (far < log(A->rtol)) {
         memset(out, 0, sizeof *out);
         out->lower = hs_down(-expm1(far));

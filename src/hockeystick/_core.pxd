@@ -276,7 +276,7 @@ cdef extern from "hs.h" nogil:
         double *tables
         int64_t n_tables
         hs_poll *poll
-        int keep, placed
+        int keep, complement, placed
         double part, place
     int64_t hs_mixed_work(int64_t b, int64_t n_points, int64_t n_subnormal, int64_t n_nodes)
     int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out)
@@ -286,6 +286,16 @@ cdef extern from "hs.h" nogil:
     int hs_mixed_upper(hs_mixed *A, double eps, double *work, int64_t n_work, double *log_delta)
     int hs_sublaplace_points(double m, double q, int add, int64_t panels, const hs_rule *rule, double *l, double *lp,
                              double *dl, double *dp)
+    ctypedef struct hs_gdp_point:
+        double eps
+    ctypedef struct hs_gdp_ends:
+        double lower, upper, left_lower, left_upper
+    int HS_GDP_PIECES
+    void hs_gdp_tangent(double mu, double t, double eps, hs_gdp_ends *out)
+    void hs_gdp_cover(double mu, int64_t n, hs_gdp_point *p, double *over)
+    int64_t hs_gdp_cuts(double mu, double room, double far, int64_t n, const hs_gdp_point *p, const double *over,
+                        hs_gdp_point *out)
+    double hs_gdp_fit(double best, double end, double close, int64_t n, hs_gdp_point *p)
     ctypedef struct hs_mixture:
         int n
         const double *shift

@@ -731,13 +731,13 @@ def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const d
                 double[::1] tables=None):
     """Scaled: one certified delta; place: (part, place) of hs.h, read and written."""
     cdef hs_mixed A
-    return placed_delta(&A, 0, table, points, lattice, eps, rtol, T0, wide, n_nodes, place, work, tables)
+    return placed_delta(&A, 0, 0, table, points, lattice, eps, rtol, T0, wide, n_nodes, place, work, tables)
 
 
-cdef placed_delta(hs_mixed *A, int keep, const double[:, ::1] table, const double[:, ::1] points,
+cdef placed_delta(hs_mixed *A, int keep, int complement, const double[:, ::1] table, const double[:, ::1] points,
                   const double[::1] lattice, double eps, double rtol, double T0, double wide, int64_t n_nodes,
                   double[::1] place, double[::1] work, double[::1] tables):
-    """Scaled: one certified delta by A, whose line is kept where that is asked for."""
+    """Scaled: one certified delta by A, or 1 - delta, whose line is kept where that is asked for."""
     cdef hs_poll poll = polling()
     cdef hs_point p
     cdef int status
@@ -745,6 +745,7 @@ cdef placed_delta(hs_mixed *A, int keep, const double[:, ::1] table, const doubl
     lend_laws(A, table, points, lattice, tables, &poll)
     memset(&p, 0, sizeof(p))
     A.rtol, A.T0, A.wide, A.n_nodes, A.keep, A.part, A.place = rtol, T0, wide, n_nodes, keep, place[0], place[1]
+    A.complement = complement
     with nogil:
         status = hs_mixed_delta(A, eps, &work[0], work.shape[0], &p)
     A.poll = NULL
@@ -755,9 +756,13 @@ cdef placed_delta(hs_mixed *A, int keep, const double[:, ::1] table, const doubl
 
 @cython.final
 cdef class MixedLine:
-    """The line of a delta, which is asked once, and then of deltas near it."""
+    """The line of a delta, or with `complement` of 1 - delta, which is asked once, and then of those near it."""
     cdef hs_mixed A
+    cdef int complement
     cdef object table, points, lattice, work
+
+    def __cinit__(self, bint complement=False):
+        self.complement = complement
 
     @property
     def placed(self):
@@ -769,7 +774,8 @@ cdef class MixedLine:
               double[::1] tables=None):
         """mixed_delta, whose arrays but `place` are kept and must not change."""
         self.table, self.points, self.lattice, self.work = table, points, lattice, work
-        return placed_delta(&self.A, 1, table, points, lattice, eps, rtol, T0, wide, n_nodes, place, work, tables)
+        return placed_delta(&self.A, 1, self.complement, table, points, lattice, eps, rtol, T0, wide, n_nodes, place, work,
+                            tables)
 
     def near(self, double eps):
         """Scaled: a certified delta on the same line; see hs.h."""
@@ -963,6 +969,54 @@ def ranged_curve(const int64_t[::1] m, double h, int above, double[::1] work):
 def ranged_work(int64_t points, int64_t widest):
     """Doubles of scratch for a curve of so many points and steps as wide as that."""
     return hs_ranged_work(points, widest)
+
+
+# gdp.c
+
+
+cdef hs_gdp_point *gdp_points(const double[:, ::1] points) except NULL:
+    """Rows (eps, low, high, left, left_high, mu, rough, covered) of points; see hs.h."""
+    lengths(8, points.shape[1], 8)
+    if not points.shape[0]:
+        check(HS_BAD_ARGUMENT, "no points")
+    return <hs_gdp_point *> &points[0, 0]
+
+
+def gdp_tangent(double mu, double t, double eps):
+    """(lower, upper) of the tangent of G_mu at t, at eps, then of 1 less that."""
+    cdef hs_gdp_ends at
+    hs_gdp_tangent(mu, t, eps, &at)
+    return at.lower, at.upper, at.left_lower, at.left_upper
+
+
+def gdp_cover(double mu, double[:, ::1] points):
+    """By how much G_mu lies above the points; writes which cells it covers."""
+    cdef hs_gdp_point *p = gdp_points(points)
+    over = np.empty(points.shape[0])
+    cdef double[::1] o = over
+    with nogil:
+        hs_gdp_cover(mu, points.shape[0], p, &o[0])
+    return over
+
+
+def gdp_cuts(double mu, double room, double far, const double[:, ::1] points, const double[::1] over):
+    """New points in cells that are not covered; None where one is too short to be cut."""
+    cdef hs_gdp_point *p = gdp_points(points)
+    cdef int64_t found
+    lengths(points.shape[0], over.shape[0], points.shape[0])
+    out = np.empty((points.shape[0] * (HS_GDP_PIECES - 1), 8))
+    cdef double[:, ::1] o = out
+    with nogil:
+        found = hs_gdp_cuts(mu, room, far, points.shape[0], p, &over[0], <hs_gdp_point *> &o[0, 0])
+    return out[:found] if found >= 0 else None
+
+
+def gdp_fit(double best, double end, double close, double[:, ::1] points):
+    """The larger of `best` and the mu that is proved to be needed at one of the points; writes their mu."""
+    cdef hs_gdp_point *p = gdp_points(points)
+    with nogil:
+        best = hs_gdp_fit(best, end, close, points.shape[0], p)
+    return best
 
 
 def mixture_points(const double[:, ::1] rows, const double[::1] shifts, const double[::1] weights, int add):

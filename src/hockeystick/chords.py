@@ -97,7 +97,7 @@ class Curve:
 
     def __init__(self, run, direction: str, options: dict, routes: set[str]):
         sided: dict[str, Any] = {**options, "direction": direction}
-        self.ask = query.asker(run, **sided)
+        self.ask = query.Asker(run, **sided)
         self.about = lambda level, under_num: query.loss_about(run, level, under_num, **sided)
         self.asked: list[Node] = []  # eps rising
         # Beyond the largest loss nothing changes, and no route is needed; curves of atoms have a corner there.
@@ -127,6 +127,8 @@ class Curve:
                 new.append(e)
         if not new:
             return False
+        middle = new[len(new) // 2]
+        new.sort(key=lambda e: abs(e - middle))  # whose line serves those beside it
         bound = self.ask(np.array(new), narrow)
         self.routes.update(bound.route.split("+"))
         for e, *deltas in zip(new, bound.lower.tolist(), bound.estimate.tolist(), bound.upper.tolist(), strict=True):
@@ -140,6 +142,12 @@ class Curve:
     def slope(self, level: float, dual: bool) -> float:
         """p where a line touches the curve that is searched for: the level itself, or of the line through it at 0."""
         return max((level - p.mid) / p.x_dn for p in self.asked) if dual else level
+
+    def width(self, level: float, dual: bool) -> float:
+        """What the width of the best delta leaves open of the rate that is searched for."""
+        a = self.slope(level, dual)
+        best = min(self.asked, key=lambda p: p.mid + a * p.x_dn)
+        return (best.high - best.low) / (best.x_dn if dual else 1.0)
 
     def around(self, level: float, dual: bool, told: float = math.inf) -> tuple[list[Node], int]:
         """Points about the best one, up to four on either side, and its place. Those are left out whose chord to the

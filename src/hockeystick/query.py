@@ -16,8 +16,8 @@ from . import quantile, worst
 from .answers import ZERO, Point, Root, larger, meet, ordered
 from .arguments import exp_ends, exp_lower, exp_upper, log_lower, numbers, one_of, respelled
 from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
-from .outward import UP
-from .routes import bounds
+from .outward import DOWN, UP
+from .routes import bounds, general
 from .routes.contour import MOST_NODES
 from .routes.kept import largest as largest_kept
 from .routes.question import Question
@@ -28,8 +28,6 @@ from .what.mechanism import Run, as_run, real
 from .what.pair import ADJACENCIES, DIRECTIONS, mirrored, paired_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
@@ -218,21 +216,30 @@ def epsilon(
 _QUERIES = worst.Queries(delta, log_delta, epsilon)
 
 
-def asker(run: Ran, **options: Any) -> Callable[..., Bound[NDArray[np.float64]]]:
+class Asker:
     """`delta` of one run as a function of arrays of eps, all of whose calls share lines; of a width of delta that is
     narrow enough, whatever part of delta that is; and of a part of delta that is."""
-    if worst.unsettled(run := as_run(run), options.get("adjacency", "")):
-        return lambda eps, narrow=0.0, wide=0.0: delta(run, eps, **options)
-    ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], direction="both", route="auto", rtol=None, n_threads=1)
-    settings = _Settings(run, **{**ask, **options})
-    settings.lines, settings.loose = {}, True
 
-    def deltas(eps: NDArray[np.float64], narrow: float = 0.0, wide: float = 0.0) -> Bound[NDArray[np.float64]]:
-        settings.narrow, settings.enough = narrow, math.log(narrow) if narrow > 0 else None
-        settings.wide = wide
-        return settings.deltas(eps.tolist(), eps)  # type: ignore[return-value]
+    def __init__(self, run: Ran, **options: Any) -> None:
+        self.run, self.options = as_run(run), options
+        self.settings: _Settings | None = None
+        if not worst.unsettled(self.run, options.get("adjacency", "")):
+            ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], direction="both", route="auto", rtol=None, n_threads=1)
+            self.settings = _Settings(self.run, **{**ask, **options})
+            self.settings.lines, self.settings.loose = {}, True
 
-    return deltas
+    def __call__(self, eps: NDArray[np.float64], narrow: float = 0.0, wide: float = 0.0) -> Bound[NDArray[np.float64]]:
+        if self.settings is None:
+            return delta(self.run, eps, **self.options)
+        self.settings.narrow, self.settings.enough = narrow, math.log(narrow) if narrow > 0 else None
+        self.settings.wide = wide
+        return self.settings.deltas(eps.tolist(), eps)  # type: ignore[return-value]
+
+    def rest(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Ends of 1 - delta with digits of its own; NaN where none are known."""
+        if self.settings is None or self.settings.route not in ("auto", "contour"):
+            return np.full((2, eps.size), np.nan)
+        return self.settings.rest(eps)
 
 
 def top_lower(run: Ran, **options: Any) -> tuple[float, float, float]:
@@ -329,6 +336,14 @@ class _Settings(Question):
         if len(flat) >= (SHARED if self.gaussian or self.shares is None else 2):
             return self.curve(np.array(flat), np.shape(like), log=False)
         return self.bound([self.point(e).of_delta() for e in flat], like)
+
+    def rest(self, eps: np.ndarray) -> np.ndarray:
+        """Ends of 1 - delta at ascending eps, the smaller one over the directions, by lines that know it
+        [theory: line.complement]; NaN where there is none."""
+        directions = self.directions[:1] if mirrored(self.run, self.adjacency) else self.directions
+        found = [] if self.gaussian or self.replaced else [general.complement(self, add, eps) for add in directions]
+        logs = np.minimum.reduce(found) if found else np.full((2, eps.size), np.nan)
+        return np.exp(logs) * np.array([[DOWN], [UP]])
 
     def curve(self, eps: np.ndarray, shape, log: bool) -> Bound:
         """Deltas (or their logs) at many eps: what a route shares where that certifies, other points are asked one by

@@ -489,6 +489,7 @@ def bracket(curve, delta: float, lo: float, hi: float, wall: float | None = None
     log_delta, above = math.log(delta), log_upper(delta)
     high = low = math.inf  # log delta - log_delta at lo, its negative at hi
     mid, least = 0.5 * (lo + hi), 2 * math.ulp(max(abs(lo), abs(hi)))
+    ended = False  # whether the chord to a delta of 0 has been tried: next to the largest loss it is about the curve
     while hi - lo > 2 * least:
         length, mid = hi - lo, min(max(mid, lo + least), hi - least)
         at = curve(mid)  # None: a delta too small to be seen, as a rule; both ends are certified below
@@ -498,7 +499,8 @@ def bracket(curve, delta: float, lo: float, hi: float, wall: float | None = None
         lo, high, hi, low = (mid, off, hi, low) if after else (lo, high, mid, -off)
         least = 2 * math.ulp(max(abs(lo), abs(hi)))
         if high + low == math.inf:
-            mid = 0.5 * (lo + hi)
+            mid = 0.5 * (lo + hi) if ended or high == math.inf else lo - math.expm1(-high) * (hi - lo)
+            ended = high < math.inf
         elif hi - lo <= 0.5 * length:
             mid = lo + high / (high + low) * (hi - lo)
         else:  # beyond the root, if the end that moved is as near to it as it seems

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -345,14 +345,15 @@ def _as_option(question, log_delta: float, ask: Callable, others: Callable):
     return answer
 
 
-def _lines(question, found: Finite) -> Lines | None:
-    """The lines that are kept, where the question keeps them."""
+def _lines(question, found: Finite, complement: bool = False) -> Lines | None:
+    """The lines that are kept, where the question keeps them. complement: those of 1 - delta."""
     if question.lines is None:
         return None
-    key = id(found), found.tolerance(question), question.wide
+    key = id(found), found.tolerance(question), question.wide, complement
     if key not in question.lines:
         fine = mixed.fine(found.run) if found.route is mixed and question.rtol is None else 0.0
-        question.lines[key] = found, Lines(max(fine, 2 * question.goal, question.wide) if question.loose else 0.0)
+        enough = max(fine, 2 * question.goal, question.wide) if question.loose else 0.0
+        question.lines[key] = found, Lines(enough, complement)
     _, lines = question.lines[key]
     return lines
 
@@ -371,12 +372,20 @@ def points(question, add: int, eps: np.ndarray) -> np.ndarray:
         return np.full((eps.size, 7), np.nan)
     rows = lines.curve(eps, lambda at: _line_point(question, found, at))
     if found.log_finite:
-        whole = (
-            _with_infinite_too(found.log_finite, low, mid, high, terms) for low, mid, high, *terms in rows.tolist()
-        )
-        rows = np.array([(low, mid, high, *terms) for low, mid, high, terms in whole])
+        rows = _rows_with_infinite(found.log_finite, rows)
     rows[~(np.expm1(rows[:, 2] - rows[:, 0]) <= question.sharp)] = np.nan  # `auto` asks other routes there
     return rows
+
+
+def complement(question, add: int, eps: np.ndarray) -> np.ndarray:
+    """Ends of log(1 - delta) at ascending eps, by lines that know it [theory: line.complement]; NaN where none does."""
+    found = _asked(question, add, 0.0)
+    if found is None or found.lost or found.partial or (lines := _lines(question, found, True)) is None:
+        return np.full((2, eps.size), np.nan)
+    ask = found.route.point
+    rows = lines.curve(eps, lambda at: ask(found.run, at, *found.tolerance(question), lines=lines))
+    slack = 8 * U * abs(found.log_finite)  # 1 - delta is (1 - D) (1 - delta_finite) [theory: pair.infinite]
+    return rows[:, [0, 2]].T + found.log_finite + np.array([[-slack], [slack]])
 
 
 def _point(question, found: Finite, add: int, eps: float):
@@ -407,10 +416,22 @@ def _point(question, found: Finite, add: int, eps: float):
 
 def _with_infinite_too(log_finite: float, low: float, mid: float, high: float, terms):
     """Ends, estimate and error terms of the whole delta, where those of its finite losses are given."""
-    if math.isnan(low):
-        return low, mid, high, terms
-    least, about, most = (_with_infinite(x, log_finite, side) for x, side in ((low, -1), (mid, 0), (high, 1)))
+    ends = [_with_infinite(x, log_finite, side) for x, side in ((low, -1), (mid, 0), (high, 1))]
+    logs = [math.log(end) if end > 0 else -math.inf for end in ends]
+    least, most = (min(math.nextafter(logs[1 + side], side * math.inf), 0.0) for side in (-1, 1))
+    about = min(logs[1], 0.0)
     return least, about, most, _of_whole(terms, math.exp(min(log_finite + mid - about, 0.0)), 0.0, 32 * U)
+
+
+def _rows_with_infinite(log_finite: float, rows: np.ndarray) -> np.ndarray:
+    """The same of rows of `points`."""
+    low, mid, high, *terms = rows.T
+    ends = [_with_infinite(x, log_finite, side, np.exp) for x, side in ((low, -1), (mid, 0), (high, 1))]
+    with np.errstate(all="ignore"):
+        least, about, most = (np.minimum(np.log(np.maximum(end, 0.0)), 0.0) for end in ends)
+        least, most = least - log_slack(least), np.minimum(most + log_slack(most), 0.0)
+    whole = _of_whole(tuple(terms), np.exp(np.minimum(log_finite + mid - about, 0.0)), 0.0, 32 * U)
+    return np.array([least, about, most, *whole]).T
 
 
 def _of_whole(terms: tuple[float, ...], share: float, truncation: float, rounding: float) -> tuple[float, ...]:
@@ -431,14 +452,12 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
     return left_out < 0.5 and mixed.log_delta_upper(found.run, eps) <= log_delta + math.log1p(-left_out) - 1e-12
 
 
-def _with_infinite(log_delta: float, log_finite: float, side: int) -> float:
-    """log(D + (1 - D) e^log_delta), rounded to the given side: log_finite is a sum of logs within 4u each. Below
-    2^-1022 this sum is off by units of 5e-324, and its logarithm by a unit in the last place wherever that is large."""
-    value = -math.expm1(log_finite) + math.exp(log_finite + log_delta)  # [theory: pair.infinite]
-    value += side * (16 * U * (abs(log_finite) * math.exp(log_finite) + value) + 1e-322)
-    if not value > 0:
-        return -math.inf
-    return min(math.nextafter(math.log(value), side * math.inf) if side else math.log(value), 0.0)
+def _with_infinite(log_delta, log_finite: float, side: int, exp: Any = math.exp):
+    """D + (1 - D) e^log_delta, of a number or an array, moved to the given side by more than what is rounded:
+    log_finite is a sum of logs within 4u each. Below 2^-1022 this sum is off by units of 5e-324, and its logarithm by a
+    unit in the last place wherever that is large."""
+    value = -math.expm1(log_finite) + exp(log_finite + log_delta)  # [theory: pair.infinite]
+    return value + side * (16 * U * (abs(log_finite) * math.exp(log_finite) + value) + 1e-322)
 
 
 def root(question, add: int, delta: float):

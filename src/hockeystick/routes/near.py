@@ -68,10 +68,11 @@ class _Line:
 
 
 class Lines:
-    """The lines of one run in one direction, all placed with one tolerance. enough: a relative width that will do."""
+    """The lines of one run in one direction, all placed with one tolerance. enough: a relative width that will do.
+    complement: whether all that they say is about 1 - delta."""
 
-    def __init__(self, enough: float) -> None:
-        self._enough = enough
+    def __init__(self, enough: float, complement: bool = False) -> None:
+        self._enough, self._complement = enough, complement
         self._kept: list[_Line] = []
         self._tried: list[tuple[Scaled, _core.MixedLine]] = []
 
@@ -82,7 +83,7 @@ class Lines:
 
     def place(self, size: int, *arguments: Any) -> Scaled:
         """_core.mixed_delta with scratch of its own, on a line that may be kept."""
-        line = _core.MixedLine()
+        line = _core.MixedLine(self._complement)
         found = line.delta(*(*arguments, np.empty(size)))
         self._tried.append((found, line))
         return found
