@@ -8,7 +8,7 @@ import pytest
 
 import hockeystick as hs
 from hockeystick import _core
-from hockeystick.routes import lattice, mixed, pld
+from hockeystick.routes import lattice, mixed, pld, single
 from hockeystick.what.pair import step_loss
 from rows import overlap
 
@@ -288,3 +288,13 @@ def test_the_second_direction_begins_at_the_line_of_the_first(asked):
     assert asked.count(_core.mixed_eps) == 7
     assert both.lower == pytest.approx(max(half.lower for half in halves), rel=1e-13)
     assert both.upper == pytest.approx(max(half.upper for half in halves), rel=1e-13)
+
+
+@pytest.mark.parametrize("scale, delta", [(7.9, 8e-8), (11.0, 1.3e-8), (0.2, 1e-3), (1.0, 0.2)])
+def test_the_root_of_one_step_asks_few_points(monkeypatch, scale, delta):  # [theory: line.root]
+    """Next to the largest loss, where log delta is no line, the chord to a delta of 0 leads to it: 45 once."""
+    calls, ask = [], single.point
+    monkeypatch.setattr(single, "point", lambda *a: calls.append(a) or ask(*a))
+    bound = hs.epsilon(hs.laplace(scale), delta)
+    exact = 1 / mp.mpf(scale) + 2 * mp.log1p(-mp.mpf(delta))  # delta = 1 - e^{(eps - 1/scale)/2}
+    assert bound.lower <= exact <= bound.upper and bound.width < 1e-12 and len(calls) <= 32

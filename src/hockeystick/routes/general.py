@@ -384,8 +384,9 @@ def complement(question, add: int, eps: np.ndarray) -> np.ndarray:
         return np.full((2, eps.size), np.nan)
     ask = found.route.point
     rows = lines.curve(eps, lambda at: ask(found.run, at, *found.tolerance(question), lines=lines))
-    slack = 8 * U * abs(found.log_finite)  # 1 - delta is (1 - D) (1 - delta_finite) [theory: pair.infinite]
-    return rows[:, [0, 2]].T + found.log_finite + np.array([[-slack], [slack]])
+    logs = rows[:, [0, 2]].T
+    slack = np.array([[-1.0], [1.0]]) * log_slack(logs, found.log_finite)
+    return logs + found.log_finite + slack  # 1 - delta is (1 - D) (1 - delta_finite) [theory: pair.infinite]
 
 
 def _point(question, found: Finite, add: int, eps: float):
