@@ -74,7 +74,7 @@ TESTS = {
     "compression wide rates fit orders contour": "compression wide rates arrays",
     "jumps walls bulk few counts part": "jumps sparse extreme_laws",
     "shuffling attacks sampled": "shuffling attacks sampled selection",
-    "risk chords calibration search": "risk risk_gdp calibrate",
+    "risk chords calibration search gdp": "risk risk_gdp calibrate",
 }
 """Prefixes of files (C or Python) and the test modules of their room. Every room also has test_bounds, test_truth,
 test_laws, test_attack and the programs tests/csrc/check_*.c, which are compiled with the mutants in."""

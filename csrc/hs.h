@@ -326,9 +326,9 @@ int hs_ranged_curve(int64_t k, const int64_t *m, double h, int above, double *wo
 
 /* gdp.c: the smallest mu whose Gaussian curve G_mu covers a privacy curve, from points of that.
  *
- * eps rises along the points; delta(eps) lies between low and high, 1 - delta(eps) between left and left_high. mu: about
- * that of the Gaussian curve through low, 0 where nothing is known; rough: whether few digits were asked, or need be;
- * covered: whether G_mu covers the cell from here to the next point, or with one point alone the point. */
+ * eps rises along the points; delta(eps) lies between low and high, 1 - delta(eps) between left and left_high. mu:
+ * about that of the Gaussian curve through low, 0 where nothing is known; rough: whether few digits were asked, or need
+ * be; covered: whether G_mu covers the cell from here to the next point, or with one point alone the point. */
 typedef struct {
     double eps, low, high;
     double left, left_high;
@@ -346,8 +346,8 @@ void hs_gdp_tangent(double mu, double t, double eps, hs_gdp_ends *out);
 /* over: by how much G_mu lies above the n points, at least, HUGE_VAL where no cell beside one is left; and which cells
  * it covers. */
 void hs_gdp_cover(double mu, int64_t n, hs_gdp_point *p, double *over);
-/* Points between those cells that are not covered and above whose ends G_mu lies, at most HS_GDP_PIECES - 1 in each, and
- * how many; -1 where one is too short to be cut. room: over the largest mu of the points, what will be tried; far: few
+/* Points inside the cells that are not covered and above whose ends G_mu lies, at most HS_GDP_PIECES - 1 in each, and
+ * how many; -1 where one is too short to be cut. room: what will be tried, over the largest mu of the points; far: few
  * digits will do of a point where G_mu leaves more than this part of 2 Phi. */
 int64_t hs_gdp_cuts(double mu, double room, double far, int64_t n, const hs_gdp_point *p, const double *over,
                     hs_gdp_point *out);

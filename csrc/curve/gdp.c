@@ -27,7 +27,7 @@ enum {
 };
 
 /* Phi(z), and what it may be off by where the terms of z have this size. */
-static double normal(double z, double size, double *error)
+static double normal_at(double z, double size, double *error)
 {
     double value = 0.5 * erfc(-z * 0.70710678118654752440);
     *error = value * (32 * HS_U + 8 * HS_U * size * (fabs(z) + 1));
@@ -38,8 +38,8 @@ void hs_gdp_tangent(double mu, double t, double eps, hs_gdp_ends *out)
 {
     double size = mu / 2 + fabs(t) / mu, x = exp(eps);
     double wrong, off, other, error;
-    double over = normal(mu / 2 - t / mu, size, &wrong), under = x * normal(-mu / 2 - t / mu, size, &off);
-    double left = normal(t / mu - mu / 2, size, &other);
+    double over = normal_at(mu / 2 - t / mu, size, &wrong), under = x * normal_at(-mu / 2 - t / mu, size, &off);
+    double left = normal_at(t / mu - mu / 2, size, &other);
     off *= x;
     error = wrong + off + 8 * HS_U * (over + under) + 1e-300;
     out->lower = over - under - error;
@@ -121,7 +121,7 @@ static void densities(double mu, double room, int64_t n, const hs_gdp_point *p, 
 
 /* What the chord of two points says of one between them: an end of delta, one of 1 - delta, and about its mu; and
  * whether G_mu seems to leave so much that few digits of delta will do. */
-static hs_gdp_point between(double mu, double far, const hs_gdp_point *p, const hs_gdp_point *q, double eps)
+static hs_gdp_point on_chord(double mu, double far, const hs_gdp_point *p, const hs_gdp_point *q, double eps)
 {
     double share = expm1(eps - p->eps) / expm1(q->eps - p->eps); /* of the way, in x */
     double fall = q->high - p->high, rise = q->left - p->left, z = 0.5 * mu - eps / mu;
@@ -138,7 +138,8 @@ int64_t hs_gdp_cuts(double mu, double room, double far, int64_t n, const hs_gdp_
 {
     int64_t i, found = 0;
     for (i = 0; i + 1 < n; i++) {
-        double dense[SAMPLES], whole = 0, done = 0, wanted, wide = p[i + 1].eps - p[i].eps, at = p[i].eps;
+        double dense[SAMPLES], whole = 0, done = 0, wanted;
+        double at = p[i].eps, wide = p[i + 1].eps - at;
         int pieces, made = 0, j;
         if (p[i].covered != 0 || !(fmin(over[i], over[i + 1]) >= 0)) continue;
         densities(mu, room, n, p, i, dense);
@@ -149,7 +150,7 @@ int64_t hs_gdp_cuts(double mu, double room, double far, int64_t n, const hs_gdp_
             while (made < pieces - 1 && done + dense[j] >= whole * (made + 1) / pieces) {
                 double eps = p[i].eps + wide * (j + (whole * ++made / pieces - done) / dense[j]) / SAMPLES;
                 if (!(at < eps && eps < p[i + 1].eps)) return -1;
-                out[found++] = between(mu, far, &p[i], &p[i + 1], eps);
+                out[found++] = on_chord(mu, far, &p[i], &p[i + 1], eps);
                 at = eps;
             }
     }

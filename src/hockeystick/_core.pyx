@@ -774,8 +774,8 @@ cdef class MixedLine:
               double[::1] tables=None):
         """mixed_delta, whose arrays but `place` are kept and must not change."""
         self.table, self.points, self.lattice, self.work = table, points, lattice, work
-        return placed_delta(&self.A, 1, self.complement, table, points, lattice, eps, rtol, T0, wide, n_nodes, place, work,
-                            tables)
+        return placed_delta(&self.A, 1, self.complement, table, points, lattice, eps, rtol, T0, wide, n_nodes, place,
+                            work, tables)
 
     def near(self, double eps):
         """Scaled: a certified delta on the same line; see hs.h."""
