@@ -49,9 +49,11 @@
 #define HS_ROOT_GROWTH 1.25 /* of the distance from one trial of an end to the next */
 
 /* The hyperbola. */
-#define HS_HYP_MARGIN 7.0    /* planned log of (strip integral / |M|) */
-#define HS_HYP_GROWTH 4.0    /* rise of log |integrand| allowed at the two shifted vertices */
-#define HS_HYP_LEFT 0.4      /* of the saddle: how far left of it the left vertex may lie; wider arcs round more */
+#define HS_HYP_JUMPS 4    /* nats that phi falls by before it levels off, below which it is asked before a short line */
+#define HS_HYP_RECORDS 1  /* in ADD: records expected in all samples, of which the same is said */
+#define HS_HYP_MARGIN 7.0 /* planned log of (strip integral / |M|) */
+#define HS_HYP_GROWTH 4.0 /* rise of log |integrand| allowed at the two shifted vertices */
+#define HS_HYP_LEFT 0.4   /* of the saddle: how far left of it the left vertex may lie; wider arcs round more */
 #define HS_HYP_STRETCH 0.065 /* part of the vertices' distance that the polygon reaches beyond the right one */
 #define HS_HYP_QUIET 2.0     /* nats below the largest cell at which a cell adds little to a norm */
 #define HS_HYP_DEEP 20.0     /* nats below the floor at which a slow tail is taken as it is */

@@ -237,9 +237,10 @@ static inline double log_off(const factor *f, int j, double m, int far, double k
 /* What only a node line has: w (1+U2) g' e^{aL} without the power; its rounding per unit and per |a|, (6), in u. */
 HS_CLONES static void fill_node(const hs_path *p, int n, const chunk *restrict c, const hs_line *L, int64_t at)
 {
-    double m = p->m, xb = p->xb, q_err = 2 * p->q_err, logq1 = fabs(p->logq1);
+    double m = p->m, xb = p->xb, q_err = 2 * p->q_err;
+    double logq1 = fabs(p->logq1), own = p->down > 0 ? 0 : p->logq1;
     double known = 4 * (fabs(p->logq) + logq1) + 16 + 4 * m * (fabs(xb) + m) + q_err;
-    double flat = 48 * 3 * logq1 + q_err * p->q; /* one of the three is of |lr| */
+    double flat = 48 * 2 * logq1 + q_err * p->q;
     double *restrict cr = L->cr + at, *restrict ci = L->ci + at, *restrict c0 = L->c0 + at, *restrict c1 = L->c1 + at;
     int j;
     HS_SEPARATE
@@ -251,7 +252,7 @@ HS_CLONES static void fill_node(const hs_path *p, int n, const chunk *restrict c
         cr[j] = lw;
         ci[j] = hs_atan2(p1, p0) - g0 * g1;
         c0[j] = size * dg + 8 + 39 * p1 + 2 * size * size + 3 * fabs(lw);
-        c1[j] = off + 48 * (fabs(c->num.lr[j]) + fabs(c->num.li[j])) + flat;
+        c1[j] = off + 48 * (fabs(c->num.lr[j] + own) + fabs(c->num.li[j])) + flat;
     }
 }
 

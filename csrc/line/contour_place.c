@@ -313,6 +313,22 @@ static void place_low(placing *W, int have_eps, double log_delta)
         place_aliases(W);
 }
 
+/* Whether phi levels off early, at what no jump of any step leaves of it, so that the line would be long: by how many
+ * nats, at the saddle of REMOVE, or in ADD, where few jumps weigh less than none, for how many jumps. */
+static int levels_off(const placing *W)
+{
+    const hs_contour *C = W->C;
+    double fall = C->run.add ? 0 : W->all.K;
+    int i;
+    for (i = 0; i < W->X->n; i++) {
+        int64_t j = W->X->at[i];
+        int pair = hs_is_pair(C, j);
+        double none = W->X->share[i] * log1p(-(pair ? C->run.pair[j].q[0] : C->run.q[j]));
+        fall -= none * (pair || C->run.add ? 1 : 1 + C->t);
+    }
+    return fall < (C->run.add ? HS_HYP_RECORDS : HS_HYP_JUMPS);
+}
+
 /* c near the saddle of C->eps (or of log_delta, then C->eps as well) or below it, at C->depth <= depth times the
  * saddle; P, the alias tilts. At depth < 1 the saddle is that of a call before. HS_NO_SADDLE: no smaller depth will
  * do. work: HS_SAMPLE_WORK doubles. */
@@ -328,6 +344,7 @@ int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth
     if (depth == 1) {
         C->t = 0;
         if ((st = saddle(&W, have_eps, log_delta))) return st;
+        if (C->n_max == HS_SHORT_LINE && levels_off(&W)) return HS_TOO_MANY_NODES;
         /* two standard units left of the saddle K grows later and P is smaller, at e^2 times the rounding */
         C->c = fmax(pairs ? fmax(C->t - 2 / C->sd, 0.5 * C->t) : C->t, 0.7 / C->sd);
     } else if ((st = shallow(&W, have_eps, log_delta, depth))) return st;

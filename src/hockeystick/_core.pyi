@@ -31,6 +31,7 @@ MIXTURE: int
 DROPPED: int
 SHIFTS_MAX: int
 JUMPS_STEPS: int
+SHORT_LINE: int
 TURN: int
 
 def check(status: int, where: str = "core") -> None: ...

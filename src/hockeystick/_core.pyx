@@ -12,13 +12,14 @@ from libc.string cimport memset
 from .answers import Crossing, Saddle, Scaled
 from .bound import AccuracyError, DomainError
 
-# What Python names of csrc/hs.h: statuses, kinds of law, bits of a record's word.
+# What Python names of csrc/hs.h: statuses, kinds of law, bits of a record's word, sizes.
 OK, LOOSE, NO_SADDLE, TOO_WIDE, NO_BRACKET = HS_OK, HS_LOOSE, HS_NO_SADDLE, HS_TOO_WIDE, HS_NO_BRACKET
 NORMAL, LAPLACE, SUBLAPLACE, SUBNORMAL = HS_LAW_NORMAL, HS_LAW_LAPLACE, HS_LAW_SUBLAPLACE, HS_LAW_SUBNORMAL
 POINTS, LOG_CONCAVE = HS_LAW_POINTS, HS_LAW_POINTS_LOGCONCAVE
 RANGE, SUBRANGE = HS_LAW_RANGE, HS_LAW_SUBRANGE
 ALLOCATION, DENSITY, MIXTURE = HS_LAW_ALLOCATION, HS_LAW_DENSITY, HS_LAW_MIXTURE
 DROPPED, TURN, SHIFTS_MAX, JUMPS_STEPS = HS_DROPPED, HS_TURN, HS_SHIFTS_MAX, HS_JUMPS_STEPS
+SHORT_LINE = HS_SHORT_LINE
 
 _STATUS = (
     (None, ""),

@@ -39,20 +39,12 @@ GAINED = 0.5
 """Of the width of a pair's answer, what a line with a looser goal has to leave of it for another."""
 
 HYPERBOLA_STEPS = 6
-SHORT_LINE = 700
-"""Outer nodes up to which the line is faster than the hyperbola."""
-
 MOST_NODES = 2**31 - 1
 """No limit of outer nodes but that of the scratch."""
 
 LONG_LINE, PAIR_LINE = 8192, 1024
 """Outer nodes up to which `auto` asks a line before it takes rare jumps apart, and the same of pairs: a longer one
 takes tens of ms, and is seldom needed."""
-
-MANY = 1.0
-"""Records expected in all samples, sum k q, from which the line is tried first: fewer leave it an atom that hardly
-decays."""
-
 
 LOOSER = (1e-6, 1e-4)
 """Where the nodes for rtol do not fit, the relative half-widths tried next: a shorter line, still better than a
@@ -185,11 +177,9 @@ def larger_of(ask: Kernels, question, at: float, known: float):
     misses its goal; the ceiling of ADD that was found at a point) [theory: line.both]. known: an eps from which ADD is
     not the larger; of a point, an upper end of its log delta."""
     steps, n_threads = question.steps, question.n_threads
-    if not _line_first(steps):
-        return None, ()
     b = steps.shift.size
     work = scratch.borrow(_core.contour_work(b, n_threads))
-    short = (SHORT_LINE,) if b <= HYPERBOLA_STEPS else ()
+    short = (_core.SHORT_LINE,) if b <= HYPERBOLA_STEPS else ()
     remove, add, *ceiling = ask.larger(*steps, at, known, RTOL, MARGIN, n_threads, work, *short)
     scratch.give_back(work)
     if remove.status != _core.OK or (add and add.status != _core.OK):
@@ -368,49 +358,33 @@ def _long_lines(line, asked, goals, n_threads, work, found, nodes, **pairs):
 
 
 def _answer(ask, steps, add: int, at: float, rtol: float, n_threads: int, nodes=all_nodes, paired=None, said=None):
-    """The first contour to reach rtol: hyperbola and short line in the likely order, long lines; else the narrowest or
-    None. Rows of pairs are turned to the direction. said: what the short line has said."""
+    """The first contour to reach rtol: a short line, the hyperbola, long lines; else the narrowest or None. Rows of
+    pairs are turned to the direction. said: what the short line has said."""
     line, hyperbola, *_ = ask
     branches, pairs = (paired.branches, {"pairs": paired.pairs}) if paired else (steps, {})
     few = branches.shift.size <= HYPERBOLA_STEPS and (not paired or _curved(branches))
     size = _core.contour_work(steps.shift.size, n_threads)
     work = scratch.borrow(max(size, _core.hyperbola_work(branches.shift.size)) if few else size)
     try:
-        found: list = []
-        hopeless = longer = False
-        first = _line_first(branches)  # the likely one of the contours: the line, or the hyperbola
-        for straight in (first, not first) if few else (True,):
-            if straight:
-                most = SHORT_LINE if few else nodes()
-                answer = said or line(*steps, add, at, rtol, margin(rtol), n_threads, work, most, **pairs)
-                hopeless = answer.status == _core.NO_SADDLE
-                longer = few and answer.status not in (*HOPELESS, _core.LOOSE)
-            elif not _curved(branches):
-                continue
-            else:
-                turned = 0 if paired and paired.whole else add
-                answer = hyperbola(*steps, turned, at, math.log(rtol), work, **pairs)
-                if answer.status == _core.TOO_WIDE and rtol < LOOSER[0]:
-                    answer = hyperbola(*steps, turned, at, math.log(LOOSER[0]), work, **pairs)
-            if answer.status == _core.OK:
-                return answer
-            if answer.status == _core.LOOSE:
-                found.append(answer)
+        first = said or line(
+            *steps, add, at, rtol, margin(rtol), n_threads, work, _core.SHORT_LINE if few else nodes(), **pairs
+        )
+        answers = [first]
+        if few and first.status != _core.OK and _curved(branches):
+            turned = 0 if paired and paired.whole else add
+            answers.append(hyperbola(*steps, turned, at, math.log(rtol), work, **pairs))
+            if answers[1].status == _core.TOO_WIDE and rtol < LOOSER[0]:
+                answers[1] = hyperbola(*steps, turned, at, math.log(LOOSER[0]), work, **pairs)
+        if answers[-1].status == _core.OK:
+            return answers[-1]
+        found = [answer for answer in answers if answer.status == _core.LOOSE]
         most = nodes()
-        longer = longer or most == MOST_NODES  # of which lines are tried at several depths
-        if longer and not hopeless and (paired or _long(steps)):
+        longer = most == MOST_NODES or (few and first.status not in (*HOPELESS, _core.LOOSE))
+        if longer and first.status != _core.NO_SADDLE and (paired or _long(steps)):  # lines at several depths
             _long_lines(line, (*steps, add, at), _goals(rtol, few), n_threads, work, found, most, **pairs)
         return _narrowest(found)
     finally:
         scratch.give_back(work)
-
-
-def _line_first(steps: GaussianSteps) -> bool:
-    """Whether the line is tried before the hyperbola."""
-    _, q, k = steps
-    if k.size == 1:  # as of most runs
-        return k.item() * q.item() >= MANY
-    return k.size > HYPERBOLA_STEPS or k.dot(q) >= MANY
 
 
 def _long(steps: GaussianSteps) -> bool:
