@@ -46,7 +46,7 @@ def test_covers_and_is_the_smallest(run, delta):  # [theory: risk.tangents]
 
 
 def test_gaussian_is_its_own_mu():
-    for mu in (0.05, 1.0, 7.0):
+    for mu in (0.05, 1.0, 7.0, 13.0, 30.0):
         bound = hs.mu_gdp(hs.gaussian(2.0 / mu) * 4, 1e-6, tol=1e-4)
         assert bound.lower <= mu * (1 + 1e-15) and mu * (1 - 1e-15) <= bound.upper
 
@@ -128,15 +128,20 @@ def test_a_point_above_the_tangent_is_not_covered(mu, side):  # [theory: risk.ta
 
 
 def test_points_between_two_lie_on_their_chords():  # [theory: risk.tangents]
-    """What is taken for known of a new point is the chord in e^eps, or worse, by less than 1e-14."""
-    points = rows([0.5, 4.0], [0.0, 0.0], [0.75, 0.2])
-    points[:, 5] = 0.4, 0.41
-    new = _core.gdp_cuts(0.42, 1.0, 0.02, points, np.array([0.1, 0.1]))
-    share = (np.exp(new[:, 0]) - math.exp(0.5)) / (math.exp(4.0) - math.exp(0.5))
-    assert len(new) >= 2 and (np.diff(new[:, 0]) > 0).all()
-    for column, far in ((2, 1.0), (3, -1.0)):
-        off = far * (new[:, column] - (points[0, column] + share * (points[1, column] - points[0, column])))
-        assert (off >= 0).all() and (off < 1e-14).all()
+    """What is taken for known of a new point is the chord in e^eps, or worse by some roundings of e^eps, in cells of
+    any length that are cut evenly or next to their end."""
+    for left, right, start in itertools.product((0.0, 0.3, 20.7), (0.5, 7.1, 40.3, 500.9), (0.41, 0.1)):
+        points = rows([left, left + right], [0.0, 0.0], [0.75, 0.2])
+        points[:, 5] = start, 0.419999
+        new = _core.gdp_cuts(0.42, 1.0, 0.02, points, np.array([0.1, 0.1]))
+        assert len(new) and (np.diff(new[:, 0]) > 0).all()
+        for row in new:
+            with mpmath.workdps(300):
+                first, last, at = (mpmath.mpf(e) for e in (*points[:, 0], row[0]))
+                share = mpmath.expm1(at - first) / mpmath.expm1(last - first)
+                for column, far in ((2, 1), (3, -1)):
+                    one, other = (mpmath.mpf(x) for x in points[:, column])
+                    assert 0 <= far * (row[column] - one - share * (other - one)) < 1e-15 * (10 + right)
 
 
 def binomial(eps0, k):

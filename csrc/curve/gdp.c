@@ -125,9 +125,10 @@ static hs_gdp_point on_chord(double mu, double far, const hs_gdp_point *p, const
 {
     double share = expm1(eps - p->eps) / expm1(q->eps - p->eps); /* of the way, in x */
     double fall = q->high - p->high, rise = q->left - p->left, z = 0.5 * mu - eps / mu;
+    double wide = (16 + 4 * (q->eps - p->eps)) * HS_U; /* expm1 turns what its argument is off by into a part */
     hs_gdp_point at = {eps, 0, 0, 0, 1, 0, 0, 0};
-    at.high = (p->high + fall * share) * (1 + 16 * HS_U) + 16 * HS_U * fabs(fall);
-    at.left = (p->left + rise * share) * (1 - 16 * HS_U) - 16 * HS_U * fabs(rise);
+    at.high = (p->high + fall * share) * (1 + 16 * HS_U) + wide * fabs(fall);
+    at.left = (p->left + rise * share) * (1 - 16 * HS_U) - wide * fabs(rise);
     at.mu = p->mu + (q->mu - p->mu) * ((eps - p->eps) / (q->eps - p->eps));
     at.rough = exp(-0.5 * z * z - HS_LOG_SQRT_2PI) * (mu - at.mu) > far * erfc(-z * 0.70710678118654752440);
     return at;

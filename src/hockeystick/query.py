@@ -18,7 +18,7 @@ from .arguments import exp_ends, exp_lower, exp_upper, log_lower, numbers, one_o
 from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
 from .outward import DOWN, UP
 from .routes import bounds, general
-from .routes.contour import MOST_NODES
+from .routes.contour import MOST_NODES, complement_of_gaussians
 from .routes.kept import largest as largest_kept
 from .routes.question import Question
 from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS
@@ -339,7 +339,9 @@ class _Settings(Question):
 
     def rest(self, eps: np.ndarray) -> np.ndarray:
         """Ends of 1 - delta at ascending eps, the smaller one over the directions, by lines that know it
-        [theory: line.complement]; NaN where there is none."""
+        [theory: line.complement], or of Gaussian steps alone by their closed form; NaN where there is none."""
+        if self.gaussian and (self.steps.q == 1).all():
+            return complement_of_gaussians(self.steps, eps)
         directions = self.directions[:1] if mirrored(self.run, self.adjacency) else self.directions
         found = [] if self.gaussian or self.replaced else [general.complement(self, add, eps) for add in directions]
         logs = np.minimum.reduce(found) if found else np.full((2, eps.size), np.nan)

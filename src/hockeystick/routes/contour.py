@@ -140,6 +140,14 @@ def near_one(steps: GaussianSteps, add: int, eps: float, **options) -> Point | N
     return None
 
 
+def complement_of_gaussians(steps: GaussianSteps, eps: np.ndarray) -> np.ndarray:
+    """Ends of 1 - delta of plain Gaussian steps [theory: line.gaussian], which falls as they move further."""
+    m = math.sqrt(math.fsum((steps.k * steps.shift**2).tolist()))
+    near, far = m * (1 - 8 * U), m * (1 + 8 * U)
+    ends = [(_core.gdp_tangent(far, e, e)[2], _core.gdp_tangent(near, e, e)[3]) for e in eps.tolist()]
+    return np.array(ends).T
+
+
 def points(steps: GaussianSteps, add: int, eps: np.ndarray, rtol: float, n_threads: int) -> np.ndarray:
     """Certified points at ascending eps that share contours: rows (log_lower, log_estimate, log_upper, four terms), NaN
     where the line gives less than rtol."""
