@@ -270,7 +270,8 @@ int hs_kept_ask(double *kept, const hs_more *more, int have_eps, double value, d
  *     first, then what a call with the same rows of that kind left.
  *   HS_LAW_DENSITY: equidistant points of a density, see law.c; `panels` entries more hold cells beyond them (a loss
  *     above, log of 2.4 times the mass above it, a loss below, the same for the mass below), outwards; one more holds
- *     (wide, mass that the window leaves out, its low, high centre, its width).
+ *     (wide, mass that the window leaves out, its low, high centre, its width). q = 1: a part of such a law, of
+ *     any mass, whose masses are off by a factor within e^{+-m} beside their errors; lines of parts have c > 0.
  *   HS_LAW_MIXTURE: q is the first node and panels the mesh of hs_mixture_points, whose last two entries are no points.
  * step > 0: every loss is (step + step_low)(x + constant) with integers x, and the constants sum to `shift` over all
  * copies; step + step_low is known to d_step (relative), all losses together to d_shift (absolute). step = 0: the
@@ -304,9 +305,9 @@ typedef struct {
     double log_est, P, dy, s_right;
     double s_left, y_max; /* y_max: frequencies for which grids are made, 0: all */
     double K[3], err[3];
-    double places, tail, var;
-    double lower;  /* the part of the saddle at which the line lies */
-    double smooth; /* variance of the normal step that stands beside the run on the nodes, 0: none */
+    double places, tail, var, factor; /* factor: the log of what masses of parts may be off by, in all */
+    double lower;                     /* the part of the saddle at which the line lies */
+    double smooth;                    /* variance of the normal step that stands beside the run on the nodes, 0: none */
     double *re, *im, *round, *node;
     const void *laws;
 } hs_mixed;

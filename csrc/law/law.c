@@ -129,7 +129,7 @@ static void points_cgf(const hs_law *w, double t, hs_law_value *out)
     int64_t j;
     int direct;
     for (j = 0; j < w->n; j++) top = fmax(top, w->lp[j] + t * w->l[j]);
-    direct = top > 3;
+    direct = top > 3 || hs_law_is_part(w);
     if (!direct) top = 0;
     S = sum_points(w, t, top, direct);
     err = S.err + HS_U * (double)(w->n / 64 + 66) * S.size;
@@ -198,10 +198,10 @@ void hs_law_cgf(const hs_law *w, double t, hs_law_value *out)
         double miss = missing_of(w, t, 0, out->K); /* of M */
         out->err = miss < 0.5 ? out->err - log1p(-miss) : HUGE_VAL;
     }
-    if (w->kind == HS_LAW_DENSITY) { /* the masses under num and den are 1 less at most w->level */
-        double miss = beyond_upper(w, t, out->K), size = 1 + 2 * fabs(t), back = exp(-out->K);
-        miss += density_miss(w, 0) * (1 + size * back);
-        miss += size * back * (beyond_upper(w, 0, 0) + beyond_upper(w, -1, 0) + w->level);
+    if (w->kind == HS_LAW_DENSITY) { /* but of a part, the masses under num and den are 1 less at most w->level */
+        double miss = beyond_upper(w, t, out->K) + density_miss(w, 0), back = (1 + 2 * fabs(t)) * exp(-out->K);
+        if (!hs_law_is_part(w))
+            miss += back * (density_miss(w, 0) + beyond_upper(w, 0, 0) + beyond_upper(w, -1, 0) + w->level);
         out->err = miss < 0.5 ? out->err - log1p(-miss) : HUGE_VAL;
     }
 }

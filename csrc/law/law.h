@@ -33,7 +33,8 @@ typedef struct {
     double fall[HS_FALLS], off; /* sums of the moduli of differences of its tilted masses, and what these miss */
     double panels, order;       /* HS_LAW_SUBLAPLACE: Gauss panels and nodes in each; HS_LAW_MIXTURE: the mesh */
     double a, b, w0;
-    double w1, flat;     /* Laplace: constants of phi; HS_LAW_MIXTURE: flat is the largest error of a loss */
+    double w1, flat;     /* Laplace: constants of phi; HS_LAW_MIXTURE: flat is the largest error of a loss;
+                          * HS_LAW_DENSITY: its width, w0 the log of a factor that masses of a part are known within */
     double *ri, *xi;     /* HS_LAW_SUBNORMAL: the imaginary parts of r and xr, NULL on the real line */
     double log_mt[2];    /* HS_LAW_SUBNORMAL: K at the tilts of the aliases, */
     double err_t[2];     /* with its errors */
@@ -56,6 +57,9 @@ typedef struct {
 
 /* About how many nanoseconds a twentieth of a call of hs_law_cgf takes, and at most a value of the transform. */
 static inline double hs_law_cost(const hs_law *w) { return w->kind == HS_LAW_ALLOCATION ? 1e5 : 100 + (double)w->n; }
+
+/* Whether it is a part of a density, whose mass is not known to be 1. */
+static inline int hs_law_is_part(const hs_law *w) { return w->kind == HS_LAW_DENSITY && w->q > 0; }
 
 void hs_law_cgf(const hs_law *w, double t, hs_law_value *out);
 void hs_law_estimate(const hs_law *w, double t, hs_law_value *out);

@@ -21,7 +21,8 @@
  *   visited: lattice <= e^{-B} |kappa|; line: the area under the bound of the integrand [theory: line.truncation]; B a
  *   lower bound of -sum k log|phi| there, see decay_lower. inner: masses left out and quadrature of a density
  *   [theory: line.inner]. rounding: of K(c), of every node, of kappa, of eps against the lattice
- *   [theory: line.lattice-moved], of the sum.
+ *   [theory: line.lattice-moved], of the sum. A line of parts of densities counts no alias as known
+ *   [theory: allocation.parts].
  *
  * What it does not do: masses at infinity; c <= -1; laws whose transform neither decays nor has a common lattice.
  */
@@ -310,6 +311,26 @@ static int visit_until(hs_mixed *A, double want, int64_t stop, int64_t end, int6
     return HS_OK;
 }
 
+/* The nodes of a line of parts, whose metric says little where they are few: up to where the bound for all larger
+ * frequencies has fallen far enough, or as many as there may be [theory: line.truncation]. */
+static int visit_parts(hs_mixed *A)
+{
+    const double nats = A->T0 + fmax(0, A->K[0] - A->c * A->eps - A->log_est);
+    int64_t low = 1, high = A->n_nodes - 1, n0 = 0;
+    double top, Y;
+    int st;
+    while (high - low > HS_LAW_BLOCK) {
+        int64_t mid = low + (high - low) / 2;
+        if (far_lower(A, (double)mid * A->dy) < nats) low = mid;
+        else high = mid;
+    }
+    if ((st = visit_until(A, HUGE_VAL, -1, high, &n0, &top))) return st;
+    Y = (double)A->last * A->dy;
+    A->tail = exp(-far_lower(A, Y) * (1 - 1e-12)) * (1 + A->dy / Y) / (HS_PI * Y) * (1 + 1e-9);
+    A->tail *= exp(A->factor);
+    return HS_OK;
+}
+
 /* Nodes in blocks until the integrand has fallen by T0 + 4 nats (with `near_atoms`: until the tail is below `goal`),
  * then the tail; more where that is too large. HS_NO_DECAY if grids for all frequencies may do better. */
 static int visit(hs_mixed *A, double goal)
@@ -495,6 +516,10 @@ static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
     v->truncation = A->tail;
     v->inner = unit * S.inner;
     v->rounding = unit * (S.round + 10 * HS_U * S.size); /* up to 2^21 nodes [theory: rounding.sums] */
+    if (A->factor > 0) {                                 /* [theory: allocation.parts] */
+        double Y = (double)A->last * A->dy;
+        v->inner += expm1(A->factor) * (fabs(v->value) + 2 * (1 + A->dy / Y) / (HS_PI * Y)) * (1 + 1e-6);
+    }
     if (A->near_atoms) hs_laplace_few((const hs_law *)A->laws, eps, v->log_scale, &pm, &qm, &few, &slope, &err);
     mixed_ends(A, eps, pm, qm, whole, v);
     off = smoothing_upper(A, S.density, S.blur, whole);
@@ -621,6 +646,7 @@ static int read_density(hs_law *w)
 {
     const int64_t end = w->n - 1;
     if (end < 3) return HS_BAD_ARGUMENT;
+    w->w0 = w->m;
     w->m = w->x[end];
     w->level = w->l[end];
     w->lambda[0] = w->lp[end];
@@ -679,6 +705,7 @@ static int read_table(hs_mixed *A, hs_law *laws, double *work, int64_t n_work)
     int i, st;
     if (!laws) return HS_SCRATCH;
     memset(laws, 0, sizeof(hs_law) * (size_t)A->b);
+    A->factor = 0;
     for (i = 0; i < A->b; i++) {
         const double *row = A->table + 7 * i;
         if ((st = read_row(A, row, at, &laws[i]))) return st;
@@ -686,6 +713,7 @@ static int read_table(hs_mixed *A, hs_law *laws, double *work, int64_t n_work)
         grids += laws[i].kind == HS_LAW_SUBNORMAL;
         if (laws[i].kind == HS_LAW_ALLOCATION) laws[i].allocation = A->tables + allocations++ * hs_allocation_work();
         ends += laws[i].kind == HS_LAW_SUBLAPLACE;
+        if (hs_law_is_part(&laws[i])) A->factor += laws[i].k * laws[i].w0;
     }
     if (A->n_tables < allocations * hs_allocation_work()) return HS_SCRATCH;
     if (n_work < hs_mixed_work(0, at, grids, A->n_nodes) + ends * HS_ENDS_WORK) return HS_SCRATCH;
@@ -737,12 +765,14 @@ static int place_tilt(hs_mixed *A, int have_eps, double log_delta)
     hs_law_value bulk = hs_mixed_estimate(A, 0);
     double sd = sqrt(bulk.var);
     int i, st;
-    if (A->complement || (have_eps && A->eps < bulk.mean - 2 * sd)) hs_mixed_saddle_below(A);
+    const int below = have_eps && A->eps < bulk.mean - 2 * sd && !hs_mixed_parts(A);
+    if (A->complement || below) hs_mixed_saddle_below(A);
     else if ((st = hs_mixed_saddle(A, have_eps, log_delta))) return st;
     A->c = A->t;
     if (A->c > 0 &&
         A->eps < bulk.mean) /* far to the left t would fall like 1/(mean - eps): the sum then cancels against S */
         A->c = fmax(A->c, A->step > 0 ? fmin(0.7 / sd, 50 / A->step) : 0.7 / sd);
+    if (hs_mixed_parts(A) && !(A->c > 0)) return HS_NO_SADDLE;
     if (A->c > 0) A->c *= A->lower;
     if (A->c > -0.5) {
         A->c = frexp(A->c, &i);
@@ -797,6 +827,7 @@ static int tilt_laws(hs_mixed *A, int nodes, double *work)
                 g.err = laws[i].err_t[j - 1];
             } else hs_law_cgf(&laws[i], tilts[j], &g);
             A->K[j] += k * g.K;
+            if (j > 0 && hs_law_is_part(&laws[i])) A->err[j] += k * laws[i].w0;
             A->err[j] += k * g.err + HS_U * (3 * fabs(k * g.K) + fabs(A->K[j])); /* of one addition */
         }
     return A->err[0] < 0.1 && A->err[1] < 700 && A->err[2] < 700 ? HS_OK : HS_TOO_WIDE;
@@ -821,7 +852,7 @@ static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *wo
                         hs_laplace_floor_matters(&laws[0], A->T0) &&
                         hs_laplace_tail_upper(&laws[0], A->dy * (double)A->n_nodes) <
                             5e-3 * goal / A->rtol; /* 1e-3 of delta: of use */
-        if ((st = visit(A, goal)) != HS_NO_DECAY) break;
+        if ((st = hs_mixed_parts(A) ? visit_parts(A) : visit(A, goal)) != HS_NO_DECAY) break;
     }
     if (st) return st;
     moduli(A);

@@ -12,6 +12,7 @@ hs_law_value hs_mixed_estimate(const hs_mixed *A, double t);
 int hs_mixed_saddle(hs_mixed *A, int have_eps, double log_delta);
 void hs_mixed_saddle_below(hs_mixed *A);
 void hs_mixed_place(hs_mixed *A);
+int hs_mixed_parts(const hs_mixed *A);
 double hs_mixed_complement_upper(const hs_mixed *A, double eps);
 
 /* mixed_bands.c: the law of a run whose lattice the others do not share. */

@@ -72,15 +72,28 @@ void hs_mixed_saddle_below(hs_mixed *A)
     A->sd = sqrt(fmax(k.var, 1e-300));
 }
 
+/* Whether some law is a part of one. */
+int hs_mixed_parts(const hs_mixed *A)
+{
+    const hs_law *laws = (const hs_law *)A->laws;
+    int i;
+    for (i = 0; i < A->b; i++)
+        if (hs_law_is_part(&laws[i])) return 1;
+    return 0;
+}
+
 /* The larger of the two sides' least periods. With c < 0 the rests are those of delta and of its complement: the tilts
- * lie beyond 0 and -1. */
+ * lie beyond 0 and -1. Those of parts lie between 0 and c: no alias counts as known. */
 void hs_mixed_place(hs_mixed *A)
 {
     hs_aliases line = {cgf_of_laws, A, A->c, A->eps, A->sd, A->log_est - A->T0};
     double d = fmin(7 / A->sd, A->step > 0 ? 60 / A->step : HUGE_VAL), right, left;
+    const int parts = hs_mixed_parts(A);
     right = hs_alias_place(&line, 1, d, A->c < 0 ? 0 : -HUGE_VAL, HUGE_VAL, 0, &A->s_right);
-    left = hs_alias_place(&line, -1, d, -HUGE_VAL, A->c < 0 ? -1 : HUGE_VAL, right, &A->s_left);
-    if (A->c > 0 && 0.9 * A->c < d) { /* next to the largest loss the search from beyond 0 does not come back */
+    left = parts ? HUGE_VAL : hs_alias_place(&line, -1, d, -HUGE_VAL, A->c < 0 ? -1 : HUGE_VAL, right, &A->s_left);
+    if (parts) left = hs_alias_place(&line, -1, fmin(d, 0.9 * A->c), 0.05 * A->c, A->c, right, &A->s_left);
+    if (!parts && A->c > 0 &&
+        0.9 * A->c < d) { /* next to the largest loss the search from beyond 0 does not come back */
         double tilt, low = hs_alias_place(&line, -1, 0.9 * A->c, 0, A->c, right, &tilt);
         if (low < left) {
             left = low;
@@ -99,7 +112,7 @@ double hs_mixed_complement_upper(const hs_mixed *A, double eps)
     int i;
     for (i = 0; i < A->b; i++)
         if (laws[i].kind == HS_LAW_SUBNORMAL) return 0; /* K there is an estimate */
-    if (!(k.mean - eps > 4 * sqrt(k.var))) return 0;
+    if (hs_mixed_parts(A) || !(k.mean - eps > 4 * sqrt(k.var))) return 0;
     for (i = 0; i < 30; i++) {
         s = 0.5 * (lo + hi);
         if (hs_mixed_estimate(A, s).mean > eps) hi = s;

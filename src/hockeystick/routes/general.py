@@ -22,7 +22,7 @@ from ..what.given import GaussianMixture
 from ..what.groups import Group
 from ..what.mechanism import Gaussian, Laplace, PoissonSubsampled
 from ..what.ranged import BoundedRange
-from . import lattice, mixed, option
+from . import lattice, mixed, option, parts
 from .near import Lines
 from .walls import rest, seen, wall_upper
 
@@ -266,7 +266,8 @@ def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points
         return mixed.AllocationStep(m, t, add, k)
     partial = not found.whole and t < PARTIAL * m * m
     cells = found.left_out_of(add)
-    return mixed.DensityStep(found.columns(add), found.lost, k, allocation_density.CELLS, partial, found.slow, cells)
+    step = mixed.DensityStep(found.columns(add), found.lost, k, allocation_density.CELLS, partial, found.slow, cells)
+    return step._replace(points=found) if found.slow and not add else step
 
 
 def _depth(log_delta: float) -> float:
@@ -361,7 +362,31 @@ def _lines(question, found: Finite, complement: bool = False) -> Lines | None:
 def _line_point(question, found: Finite, eps: float):
     """What the line says."""
     wide = {"wide": question.wide} if found.route is mixed else {}
-    return found.route.point(found.run, eps, *found.tolerance(question), lines=_lines(question, found), **wide)
+    answer = found.route.point(found.run, eps, *found.tolerance(question), lines=_lines(question, found), **wide)
+    if not _may_part(question, found, answer):
+        return answer
+    return _of_both(answer, parts.point(found.run, eps, question.goal))
+
+
+def _line_root(question, found: Finite, log_delta: float):
+    """The same of eps."""
+    near = {"near": question.place} if found.route is mixed else {}
+    answer = found.route.root(found.run, log_delta, *found.tolerance(question), **near)
+    if not _may_part(question, found, answer):
+        return answer
+    about = answer.estimate if answer else parts.about_root(found.run, log_delta)
+    return _of_both(answer, parts.root(found.run, log_delta, question.goal, about))
+
+
+def _may_part(question, found: Finite, answer) -> bool:
+    """Whether losses above a place and below it, each on a line of its own, may know more."""
+    narrow = question.rough or (answer and answer.width <= mixed.ENOUGH)
+    return not narrow and found.route is mixed and parts.parted(found.run) is not None
+
+
+def _of_both(answer, other):
+    """The narrower one."""
+    return other if other and not (answer and answer.width <= other.width) else answer
 
 
 def points(question, add: int, eps: np.ndarray) -> np.ndarray:
@@ -477,7 +502,7 @@ def _root_by_lines(question, add: int, delta: float):
     first = _asked(question, add, math.log(delta))
     jumps = first and any(isinstance(step, mixed.DensityStep) and step.slow for step in first.run)
     untried = first is not None and first.untried
-    shallower = reversed(DEPTHS) if jumps or untried else ()
+    shallower = reversed(DEPTHS) if (jumps or untried) and not (answer and add == 0 and WIDE > answer.width) else ()
     for depth in shallower:  # in a deeper window one large term may be most of the line
         if SEEN - math.log(delta) < depth < _depth(math.log(delta)):
             found = _asked(question, add, math.log(delta), depth, int(untried))
@@ -490,26 +515,25 @@ def _root_by_lines(question, add: int, delta: float):
 
 
 def _root(question, found: Finite, add: int, delta: float, least_lost: float = LOST):
-    parts = question.losses(add)
-    least, most = rest(parts, delta)
+    losses = question.losses(add)
+    least, most = rest(losses, delta)
     visible, most = seen(least, most, delta)
     if not visible and found.route is mixed and question.auto:  # a grid sees the lower end sooner
         question.why = "delta is within errors of the mass at infinity"
         return None
     if question.place is None or question.place.of != delta:
         question.place = mixed.Place(delta)
-    near = {"near": question.place} if found.route is mixed else {}
 
     def root_of(x: float, lost: float, side: int):
         """Where the finite losses have x, less what is left out of it, as the line has it."""
         left_out = math.exp(math.log(lost) + 1e-9 - math.log(x)) if lost and side < 0 else 0.0
         log_x = math.log(x)
         at = log_x + math.log1p(-left_out) - found.log_finite + side * 2 * log_slack(log_x, found.log_finite)
-        return found.route.root(found.run, min(at, -1e-300), *found.tolerance(question), **near)
+        return _line_root(question, found, min(at, -1e-300))
 
     inexact = found.log_finite or found.lost
     if not inexact:
-        first = last = found.route.root(found.run, min(math.log(delta), -1e-300), *found.tolerance(question), **near)
+        first = last = _line_root(question, found, min(math.log(delta), -1e-300))
     else:
         first = last = root_of(most, 0.0, 1) if most > 0 else None
     lost = found.lost_upper(first.lower, math.log(delta)) if first else found.lost
@@ -522,7 +546,7 @@ def _root(question, found: Finite, add: int, delta: float, least_lost: float = L
         question.why = NOT_FOUND
         at_zero = _point(question, found, add, 0.0)
         return Root(0.0, 0.0, 0.0, ZERO, "contour") if at_zero and at_zero.at_most(delta) else None
-    mid, high = 0.5 * (first.estimate + last.estimate), last.upper if visible else wall_upper(parts, least)
+    mid, high = 0.5 * (first.estimate + last.estimate), last.upper if visible else wall_upper(losses, least)
     left_out = math.exp(math.log(lost) + 1e-9) / delta if lost else 0.0
     terms = _of_whole(last.terms, min(most / delta, 1.0), left_out, (most - visible) / delta if inexact else 0.0)
     return Root(max(first.lower, 0.0), max(mid, 0.0), max(high, 0.0), terms, "contour")

@@ -8,7 +8,7 @@ None where the route declines.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from . import contour, near
 from .lattice import LatticeLaw
 from .near import Lines
 from .question import SHARP
+
+if TYPE_CHECKING:
+    from ..what.allocation_density import Points
 
 NODES = 1 << 12, 1 << 15
 """Most nodes of a first line and of a last one."""
@@ -99,7 +102,8 @@ class DensityStep(NamedTuple):
     """k steps of a law known by points of its density: the columns of csrc/line/mixed.c; outcomes of mass `lost` are
     left out of each. slow: whether its tail falls slower than tilts rise. partial: whether points end where they are
     not known well enough, and its transform may know more. left_out: the largest losses of cells, and logs of bounds of
-    the mass in them that is left out."""
+    the mass in them that is left out. factor: where it is a part of a law, the log of what its masses may be off
+    by beside their errors; points: what can be parted."""
 
     columns: np.ndarray
     lost: float
@@ -108,6 +112,8 @@ class DensityStep(NamedTuple):
     partial: bool
     slow: bool
     left_out: np.ndarray
+    factor: float | None = None
+    points: Points | None = None
 
 
 class MixtureStep(NamedTuple):
@@ -295,7 +301,8 @@ def tables(steps, panels: int, plan: tuple[float, float] | None = None):
             rows.append([_core.ALLOCATION, step.k, step.m, step.steps, step.add, 0, 0])
         elif isinstance(step, DensityStep):
             columns.append(step.columns)
-            rows.append([_core.DENSITY, step.k, 0, 0, 0, step.columns.shape[1], step.cells])
+            part = step.factor is not None
+            rows.append([_core.DENSITY, step.k, step.factor or 0.0, part, 0, step.columns.shape[1], step.cells])
         elif isinstance(step, AtomicStep):
             columns.append(np.array([step.loss, step.loss, step.log_mass, step.d_loss, step.d_log_mass]))
             rows.append([_core.LOG_CONCAVE if step.log_concave else _core.POINTS, step.k, 0, 0, 0, step.loss.size, 0])

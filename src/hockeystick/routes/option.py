@@ -7,6 +7,7 @@ answers.py, None where the prices decline."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -95,7 +96,7 @@ def has_path(m: float, t: int) -> bool:
     return PATHS[0] < m <= PATHS[1] and t >= FEWEST * m * m
 
 
-PATHS, FEWEST, ENOUGH_PATH = (0.45, 2.0), 20.0, 1e-9
+PATHS, FEWEST, ENOUGH_PATH = (0.45, 2.6), 20.0, 1e-9
 """Sensitivity/sigma between which a path knows the price of a call, with at least so many steps over its square:
 beyond, it has too many panels; and the relative width from which it is asked."""
 
@@ -124,12 +125,16 @@ def root(step: RandomAllocation, add: int, delta: float) -> Root | None:
     about = epoch.about_root(m, t, add, goal)
     if about is None:
         return None
-    mid, slope = about
+    return bracket(lambda eps: point(step, add, eps), *about, goal)
+
+
+def bracket(ask: Callable[[float], Point | None], mid: float, slope: float, goal: float) -> Root | None:
+    """The root of ask(eps) = goal, which is about at mid, where its slope is about that."""
     wide = 0.0
     terms: tuple[float, ...] = (0.0,) * 4
     last: tuple[float, float] | None = None
     for _ in range(8):
-        found = point(step, add, mid)
+        found = ask(mid)
         if found is None or not slope < 0:
             return None
         if last is not None and mid != last[0] and (found.estimate - last[1]) / (mid - last[0]) < 0:
@@ -145,7 +150,7 @@ def root(step: RandomAllocation, add: int, delta: float) -> Root | None:
         reach = 2 * wide + 2e-15 * mid
         for _ in range(6):
             at = max(mid + side * reach, 0.0)
-            one = point(step, add, at)
+            one = ask(at)
             if one is None:
                 return None
             if (one.lower >= goal + 1e-15 * abs(goal)) if side < 0 else (one.upper <= goal - 1e-15 * abs(goal)):

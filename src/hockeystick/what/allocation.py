@@ -204,10 +204,9 @@ def random_allocation(mechanism: Mechanism, steps: int, *, participations: int =
 
     Answers are narrow where sigma is at least 1.5 times the sensitivity (from 1e5 steps on: the sensitivity), or
     sqrt(t) sigma/sensitivity at most about 40 (ADD alone: 4,000), and of one epoch alone mostly to 1e-300, as the price
-    of an option on S. Several epochs with less noise and more steps, beyond the moments of S that are computed, take 1
-    to 20 s down to sigma of 0.4 times the sensitivity, and are mostly narrow where few large terms at a time make up
-    delta. Else an answer is wide: it lies between what shows in sums or maxima of the outputs and the moments
-    accountant, route "moments".
+    of an option on S. Several epochs with less noise and more steps, beyond the moments of S that are computed, take
+    0.2 to 5 s down to sigma of 0.4 times the sensitivity, and are mostly narrow. Else an answer is wide: it lies
+    between what shows in sums or maxima of the outputs and the moments accountant, route "moments".
 
     References
     ----------

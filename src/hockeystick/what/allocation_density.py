@@ -94,6 +94,43 @@ class Points(NamedTuple):
         whole = top + math.log(float(np.exp(low[1] - top).sum()))
         return np.append(np.array([[0.0], [whole]]), high, axis=1)
 
+    def part(self, place: float) -> tuple[Part, Part] | None:
+        """What is below `place`, smoothed as the window is, and what is above, of REMOVE, or None where either end of
+        the window is too near [theory: allocation.parts]."""
+        side, (low, high) = CLEAR * self.width, self.centres
+        if self.loss[0] > place - side or low > place - 2 * side or min(self.loss[-1], high) < place + 2 * side:
+            return None
+        x = (self.loss - place) / self.width
+        found = []
+        for sign in (-1.0, 1.0):
+            at = sign * x > -CLEAR
+            log = np.log(normal_cdf(sign * x[at]))
+            error = self.error[at] + U * (40 + 8 * np.abs(log) + 8 * x[at] ** 2)
+            ends = np.interp(place + self.width * np.array([-CLEAR, 0.0]), self.loss, self.log_num)
+            slope = max(float(ends[0] - ends[1]) / (CLEAR * self.width), 0.0)
+            factor, order = 0.0, np.argsort(error)
+            for tilt in (0.0, 0.5 * slope, slope):
+                of = self.log_num[at] + tilt * self.loss[at] + log
+                sums = np.cumsum(np.exp(of - of.max())[order])
+                factor = max(factor, float(error[order[int(np.searchsorted(sums, 0.99 * sums[-1]))]]))
+            if not factor < 1e-3:
+                return None
+            end = self.loss[at][-1 if sign < 0 else 0] - sign * self.width * np.linspace(0.1, 4.0, CELLS)
+            cells = np.array([end, *np.full((2, CELLS), math.log(2.4))])  # all of the law
+            one = self._replace(
+                loss=self.loss[at],
+                log_num=self.log_num[at] + log,
+                log_den=self.log_den[at] + log,
+                error=1.2 * np.maximum(error - factor, 0.0),  # (1 - f)(1 - 1.2 (e - f)) <= 1 - e for f <= 1/6
+                beyond=(self.beyond[0], cells) if sign < 0 else (cells, self.beyond[1]),
+                centres=(low, place) if sign < 0 else (place, high),
+            )
+            mass = np.exp(one.log_num) @ (1 + error)
+            beyond = np.exp(one.beyond[1][1] - 0.5 * (np.maximum(one.beyond[1][0] - high, 0.0) / self.width) ** 2)
+            mass = float(mass + beyond.sum() + 40 * math.exp(-0.5 * CLEAR**2)) * (1 + U * (100 + log.size))
+            found.append(Part(one.columns(0), factor, mass))
+        return found[0], found[1]
+
     def columns(self, add: int) -> np.ndarray:
         """As csrc/line/mixed.c takes a law: coordinate, loss, log mass under num, their errors; then what is beyond."""
         side = -1 if add else 1
@@ -103,6 +140,18 @@ class Points(NamedTuple):
         shape = np.array([[self.wide, self.lost, *[side * x for x in self.centres][::side], self.width]]).T
         body = np.array([loss, loss, log, 0 * loss, self.error[::side]])
         return np.ascontiguousarray(np.concatenate([body, cells, shape], axis=1))
+
+
+class Part(NamedTuple):
+    """Columns of a part of a law, of masses within a factor e^{+-factor} of its own, and a bound of its own mass."""
+
+    columns: np.ndarray
+    factor: float
+    mass: float
+
+
+CLEAR = 14.0
+"""Widths from the place at which a law is parted to where a part ends."""
 
 
 class _Law:

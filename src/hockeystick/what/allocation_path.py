@@ -50,7 +50,7 @@ CELLS = 6
 BESIDE = 0.05
 """How far beside a panel a bound holds that says what errors of nodes cost, over its length."""
 
-CUT_ORDER, CUT_HALF, CUT_ELLIPSE, CUT_CELLS = 12, 0.125, 5.0, 12
+CUT_ORDER, CUT_HALF, CUT_ELLIPSE, CUT_CELLS = 12, 0.125, 5.0, 6
 """Gauss nodes of a panel of the cut, half its length in log r, the parameter of its ellipse, and cells of |r| there."""
 
 CUT_MAJOR, CUT_TURN = (CUT_HALF * (CUT_ELLIPSE + side / CUT_ELLIPSE) / 2 for side in (1, -1))
@@ -62,7 +62,7 @@ CUT_BESIDE = 0.03
 NODES_OFF, WEIGHTS_OFF = 1e-15, 1e-15
 """Errors of Gauss nodes over half a panel, and of their weights over themselves; a test has them in many digits."""
 
-COST, FAR = 4.0, 44.0
+COST, FAR = 2.5, 44.0
 """Nats by which a path may exceed the best one at an x, and by which it is below a value that needs no more than a
 bound of it."""
 
@@ -72,8 +72,9 @@ LARGEST, LOOSE = 100.0, 5.0
 LOW, TOGETHER = 9.0, 48
 """Normal deviations of the largest X that the cut of an x sees, and panels that begin together."""
 
-SOME, ROWS, LEFT_OUT = 600, 64, 60.0
-"""Places at which bounds that fall are taken for many x; x at a time; nats from which nodes are left out for these."""
+APART, ROWS, LEFT_OUT = 0.05, 64, 60.0
+"""Logarithms of places at which bounds that fall are taken for many x are so far apart; x at a time; nats from which
+nodes are left out for these."""
 
 TURNS = np.array([1.0, 0.5, 0.2])
 TAIL_TURNS = np.array([1.0, 0.6, 0.3, 0.1, 0.03])
@@ -81,10 +82,12 @@ TAIL_TURNS = np.array([1.0, 0.6, 0.3, 0.1, 0.03])
 
 def _at_some(f, x: np.ndarray) -> np.ndarray:
     """A function that falls, at x >= 0; of many x at the nearest of some that are not greater."""
-    if x.size <= SOME:
-        return f(x)
     low, high = float(x.min()), float(x.max())
-    some = np.geomspace(max(low, 1e-9 * high, 1e-300), max(high, 1e-300), SOME)
+    first = max(low, 1e-30 * high, 1e-300)
+    n = math.ceil(math.log(max(high / first, 1.0)) / APART) + 2
+    if x.size <= n:
+        return f(x)
+    some = np.geomspace(first, max(high, first), n)
     some = np.unique(np.append(np.minimum(some, high), low))
     return f(some)[np.searchsorted(some, x, side="right") - 1]
 
