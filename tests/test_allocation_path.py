@@ -9,7 +9,7 @@ import scipy.integrate
 
 import hockeystick as hs
 from hockeystick.routes import general, mixed, option
-from hockeystick.what import allocation_density, allocation_path
+from hockeystick.what import allocation_density, allocation_epoch, allocation_path
 
 
 @pytest.mark.parametrize(("m", "t", "eta"), [(1.0, 40, 0.7), (0.5, 3000, 0.4)])
@@ -87,6 +87,36 @@ def test_bounds_of_one_term_hold_and_are_near():
             ratios.append(bound / max(size * size * math.expm1(m * m), 1e-9))
         assert path_law.log_upper(np.array([0.3]))[0] >= math.log(abs(_psi(m, 0.3 + 0j)))
     assert np.median(ratios) < 20
+
+
+@np.errstate(all="ignore")
+def test_what_nodes_are_off_by(monkeypatch):
+    """Nodes moved by a part of their panel, each to the same side of the sum; and one whose transform is not known."""
+    of = allocation_path.law(0.8, 400)
+    for i in np.searchsorted(of.place, (-1e-9, 1e-9)):
+        x = -(of.h[i + 1] - of.h[i - 1]) / (of.place[i + 1] - of.place[i - 1])
+        path = allocation_path._Path(of, of.place[i], x - 0.1, x + 0.1)
+
+        def asked(path=path, x=x):
+            value, error, _ = path.at(np.array([x]), 0, np.ones(1, dtype=bool))
+            return value[0], error[0]
+
+        def terms_at(s, path=path, x=x):
+            path.s, path.nodes = s, allocation_epoch._on_line(path.m, path.t, s, False)
+            return (np.exp(1j * x * s.imag + path.t * path.nodes[0] - path.base) * path.w).real
+
+        value, error = asked()
+        s, (log, off), whole = path.s, path.nodes, terms_at(path.s)
+        unknown = int(np.argmax(np.where(np.abs(whole) < 1e-3 * abs(value), np.abs(whole), 0.0)))
+        path.nodes = log, np.where(np.arange(s.size) == unknown, np.inf, off)
+        less, said = asked()
+        assert 0.1 * said < abs(less - value) < said + error
+        monkeypatch.setattr(allocation_path, "NODES_OFF", 1e-7)
+        moved = 1e-7j * np.repeat(path.length, allocation_path.ORDER)
+        terms_at(s + moved * np.sign(terms_at(s + moved) - whole))
+        more, said = asked()
+        assert 0.01 * said < more - value < said
+        monkeypatch.undo()
 
 
 def test_what_a_window_leaves_out_is_small_only_where_others_make_up_for_it():

@@ -286,6 +286,19 @@ def test_cells_are_told_from_their_neighbours(monkeypatch):  # [theory: law.cond
     assert 1e-4 * off < abs(float(whole - part)) <= off
 
 
+def test_what_moments_are_off_by():  # [theory: law.condensed]
+    """Rules whose points are moved by 1e-6 of a cell: the largest difference of their moments, by cosines."""
+    rng = np.random.default_rng(3)
+    middle = 1.5 / condensing.CELLS
+    for _ in range(20):
+        t, p = rng.uniform(-0.9, 0.9, 40), rng.dirichlet(np.ones(40))
+        moved = t + 1e-6 * rng.uniform(-1, 1, 40)
+        laws = [(middle + at / (2 * condensing.CELLS), p) for at in (t, moved)]
+        seen = [[p @ np.cos(i * np.arccos(at)) for i in range(2 * condensing.POINTS)] for at in (t, moved)]
+        actual = np.abs(np.subtract(*seen)).max()
+        assert actual - 1e-14 <= condensing._apart_upper(*laws, middle) <= actual + 1e-12
+
+
 def test_more_than_64_shifts():
     """Weights on many shifts that add up to those of few: the same curve."""
     n = 200
