@@ -119,6 +119,20 @@ def test_what_nodes_are_off_by(monkeypatch):
         monkeypatch.undo()
 
 
+@np.errstate(all="ignore")
+def test_what_lies_beyond_a_path():
+    """The integral of |psi|^t beyond its end, over it, by its nodes on a grid in log y [theory: allocation.path]."""
+    of = allocation_path.law(2.0, 50)
+    for i in np.searchsorted(of.place, (-1e-3, 1e-3, 0.1, 10.0)):
+        x = -(of.h[i + 1] - of.h[i - 1]) / (of.place[i + 1] - of.place[i - 1])
+        path = allocation_path._Path(of, of.place[i], x - 0.1 * abs(x), x + 0.1 * abs(x))
+        y = path.end * np.exp(np.linspace(0, 6, 400))
+        log, off = allocation_epoch._on_line(2.0, 50, path.p + 1j * y, False)
+        actual = math.log(np.trapezoid(np.exp(50 * log.real - path.base) * y, np.log(y)) / path.end)
+        assert off.max() < 1e-6
+        assert actual < path._log_tail_upper(path.end) < actual + 6.5
+
+
 def test_what_a_window_leaves_out_is_small_only_where_others_make_up_for_it():
     """A deep window's curve lies between a shallow one's and that plus what is left out.
     [theory: allocation.left-out]"""
