@@ -98,11 +98,11 @@ enum { HS_LAW_SUBNORMAL = 5, HS_LAW_RANGE = 6, HS_LAW_SUBRANGE = 7, HS_LAW_ALLOC
 enum { HS_LAW_DENSITY = 9, HS_LAW_MIXTURE = 10 };
 
 /* A run: b steps in one direction, each k runs of (m, q). The arrays are lent; a field without a use is 0 or NULL.
- * contour.c and hyperbola.c alone read pairs; prawitz.c and edgeworth.c alone need and read kinds; contour.c, prawitz.c
+ * contour.c and hyperbola.c alone read pairs; prawitz.c and edgeworth.c alone read kinds; contour.c, prawitz.c
  * and saddlepoint.c know rules, the last two where n_fits > 0 as all steps with q < 1. */
 typedef struct {
     int b, add;
-    const int *kind; /* of each step: HS_LAW_NORMAL, or HS_LAW_LAPLACE with m = sensitivity/scale; else NULL */
+    const int *kind; /* of each step: HS_LAW_NORMAL, or HS_LAW_LAPLACE with m = sensitivity/scale; NULL: all normal */
     const double *m, *q, *k;
     const hs_pair *pair; /* of each step: one with branches > 0, turned to the direction, replaces (m, q) */
     int ruled, n_fits;   /* the last `ruled` steps are rules; n_fits rows of what they are off by */
@@ -220,6 +220,8 @@ typedef struct {
 int64_t hs_contour_work(int b, int n_threads, int64_t n_outer);
 int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs_point *out);
 int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work, hs_crossing *out);
+/* the first of delta at eps = value (have_eps), out->delta, or the second of eps at log delta = value */
+int hs_contour_ask(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, hs_crossing *out);
 /* at n ascending eps, a row of ten numbers each: the status, log_scale, lower, estimate, upper and the five terms */
 int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, int64_t n_work, double *out);
 /* An upper bound of log delta(eps) (have_eps: value = eps) or of eps (value = log delta); C->t is the first tilt tried
@@ -232,14 +234,12 @@ int hs_contour_estimate(hs_contour *C, double eps, double *work, int64_t n_work,
  * eps. ADD has no loss above `wall`, so that it is not the larger from there on. `work` holds hs_contour_work(b,
  * n_threads, n_max) doubles. C->add is overwritten. */
 int hs_contour_add_below(const hs_contour *C, double wall, double eps, double log_delta, double *work, int64_t n_work);
-/* What hs_contour_delta and hs_contour_eps find of REMOVE, out[0], and if that is HS_OK of ADD, out[1] with the status
- * *second, or HS_LEFT_OUT where ADD is proved not to be the larger. known: log delta of ADD is at most that. upper:
- * what was found to prove it, of tilt 0 if nothing was. */
+/* What hs_contour_ask finds of REMOVE, out[0], and if that is HS_OK of ADD, out[1] with the status *second, or
+ * HS_LEFT_OUT where ADD is proved not to be the larger. known: have_eps, log delta of ADD is at most that; else the
+ * wall. upper: what was found to prove it, of tilt 0 if nothing was. */
 enum { HS_LEFT_OUT = -1 };
-int hs_contour_larger_delta(hs_contour *C, double eps, double known, double *work, int64_t n_work, hs_point *out,
-                            int *second, hs_ceiling *upper);
-int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work, int64_t n_work, hs_crossing *out,
-                          int *second);
+int hs_contour_larger(hs_contour *C, int have_eps, double value, double known, double *work, int64_t n_work,
+                      hs_crossing *out, int *second, hs_ceiling *upper);
 /* lower end, estimate and upper end of log delta */
 void hs_point_logs(const hs_point *p, double *out);
 

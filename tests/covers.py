@@ -218,8 +218,8 @@ def scope(hs) -> None:
 
     def expanded(m, q, k, at):
         """One rare large loss by its expansion, without a line."""
-        columns = (np.array([x]) for x in (m, q, k))
-        return scratch.lend(_core.jumps_work(1), _core.jumps_delta, *columns, 0, at, *few.rule()).point("jumps")
+        rows = _core.Rows(*(np.array([x]) for x in (m, q, k)))
+        return scratch.lend(_core.jumps_work(1), _core.jumps_ask, rows, 0, 1, at, *few.rule()).certified("jumps")
 
     def kept(mechanism, steps, at, what="epsilon"):
         """The answer of an accountant that keeps a line, after a few more steps."""
@@ -354,7 +354,7 @@ def scope(hs) -> None:
 
     def paired(run, add=0):
         """The packed pair of a run's step."""
-        return jumps._pair(*pair.paired_steps(run, "add_remove", False)[:2], add)
+        return jumps._pair(pair.paired_steps(run, "add_remove", False).steps, add)
 
     def below(step, eps):
         """delta of one step at eps by its curve."""
@@ -375,12 +375,12 @@ def scope(hs) -> None:
     def chernoff(run, add, eps):
         """Chernoff's bound of log delta."""
         own = pair.gaussian_steps(run, "add_remove")
-        return {"upper": scratch.lend(_core.contour_work(1), _core.chernoff_upper, *own, add, 1, eps)[1]}
+        return {"upper": scratch.lend(_core.contour_work(1), _core.chernoff_upper, own, add, 1, eps)[1]}
 
     def early(run, add, eps, enough=-1e3):
         """A bound of log delta by the saddle's tilt alone."""
         own = pair.gaussian_steps(run, "add_remove")
-        return {"upper": scratch.lend(_core.saddle_work(), _core.saddle_delta_upper, *own, add, eps, enough, 1)[1]}
+        return {"upper": scratch.lend(_core.saddle_work(), _core.saddle_delta_upper, own, add, eps, enough, 1)[1]}
 
     def cost(norm):
         """What a large norm is charged."""
@@ -415,7 +415,7 @@ def scope(hs) -> None:
         """What a kept line says of the direction that it is not for."""
         memory, work = np.empty(_core.KEPT_ROOM), np.empty(max(_core.KEPT_WORK, _core.contour_work(1)))
         own = pair.gaussian_steps(first, "add_remove")
-        _core.kept_make(*own, add, 0, math.log(1e-6), 1e-9, 30.0, memory, work)
+        _core.kept_make(own, add, 0, math.log(1e-6), 1e-9, 30.0, memory, work)
         return {"upper": _core.kept_ask(memory, np.array(more), len(more), 0, math.log(1e-6), False, work)[1]}
 
     def chained(find, at, remove, add):

@@ -11,7 +11,7 @@ import pytest
 
 import hockeystick as hs
 from hockeystick import _core, answers, query
-from hockeystick.routes import contour, table
+from hockeystick.routes import table
 from hockeystick.what.pair import step_loss
 
 
@@ -385,13 +385,8 @@ def test_a_direction_that_is_left_out_is_the_smaller(run, options):  # [theory: 
 def test_both_directions_at_once_are_each_on_its_own(monkeypatch, run, eps, asked):  # [theory: line.both]
     """Bit for bit with all error terms, of a first question and of one that knows more of ADD; no line is asked
     twice."""
-    lines = []
-
-    def line(*args, **options):
-        lines.append(args[3])
-        return _core.contour_delta(*args, **options)
-
-    monkeypatch.setattr(contour, "POINT", contour.POINT._replace(line=line))
+    lines, line = [], _core.contour_ask
+    monkeypatch.setattr(_core, "contour_ask", lambda rows, add, *a: (lines.append(add), line(rows, add, *a))[1])
     first = hs.delta(run, eps)
     assert len(lines) == asked
     again = hs.delta(run, eps)

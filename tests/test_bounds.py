@@ -125,8 +125,8 @@ def test_the_distance_from_one(add):  # [theory: line.chernoff]
             [-12, 0, m, 12 + m],
         )
         exact = k * mpmath.log(power) - tilt * mpmath.mpf(eps)
-        steps = (np.array([x]) for x in (m, q, k))
-        status, upper, used = _core.chernoff_upper(*steps, add, 1, eps, np.empty(size), tilt=tilt)
+        steps = _core.Rows(*(np.array([x]) for x in (m, q, k)))
+        status, upper, used = _core.chernoff_upper(steps, add, 1, eps, np.empty(size), tilt=tilt)
         assert (status, used) == (_core.OK, tilt)
         assert -1e-13 * k <= upper - exact <= 1e-4 * (1 + abs(exact))
     for mu in (7.0, 20.0, 200.0):
@@ -134,7 +134,7 @@ def test_the_distance_from_one(add):  # [theory: line.chernoff]
             eps = part * (mu * mu / 2 - 6.0 * mu) if part > 0 else part * mu
             with mpmath.workdps(200):
                 exact = mpmath.log(1 - gaussian_delta(mu, eps, 200))
-            found = contour.near_one(pair.GaussianSteps(*(np.array([x]) for x in (mu / 10, 1.0, 100.0))), add, eps)
+            found = contour.near_one(_core.Rows(*(np.array([x]) for x in (mu / 10, 1.0, 100.0))), add, eps)
             if found is None:
                 assert exact > contour.FAR_FROM_ONE - 5
             elif exact > -700:

@@ -12,31 +12,32 @@ import pytest
 import hockeystick as hs
 import many_steps
 from hockeystick import _core, compression, wide
+from hockeystick._core import Rows
 from hockeystick.routes import contour, saddlepoint
 from hockeystick.routes.question import Question
 from hockeystick.routes.table import ROUTES
-from hockeystick.what.pair import GaussianSteps, gaussian_steps
+from hockeystick.what.pair import gaussian_steps
 
 U = 2.0**-53
 
 
-def steps_of(rng, n, low, high, q, most=1) -> GaussianSteps:
+def steps_of(rng, n, low, high, q, most=1) -> Rows:
     sigma = np.exp(rng.uniform(np.log(low), np.log(high), n))
-    return GaussianSteps(1 / sigma, np.full(n, float(q)), rng.integers(1, most + 1, n).astype(float))
+    return Rows(1 / sigma, np.full(n, float(q)), rng.integers(1, most + 1, n).astype(float))
 
 
-def run_of(steps: GaussianSteps) -> hs.Run:
+def run_of(steps: Rows) -> hs.Run:
     rows = zip(*(part.tolist() for part in steps), strict=True)
     return hs.compose(*((hs.poisson_subsampled(hs.gaussian(1 / m), q), int(k)) for m, q, k in rows))
 
 
-def ruled_of(steps: GaussianSteps, merged=True) -> compression.Ruled:
+def ruled_of(steps: Rows, merged=True) -> compression.Ruled:
     return compression.moments_of_steps(steps).rule(merged)
 
 
-def line(ask, ruled: compression.Ruled, add: int, at: float, n_threads: int = 1):
+def line(have_eps: int, ruled: compression.Ruled, add: int, at: float, n_threads: int = 1):
     work = np.empty(_core.contour_work(ruled.steps.shift.size, n_threads))
-    return ask(*ruled.steps, add, at, 1e-9, contour.margin(1e-9), n_threads, work, **ruled.options)
+    return _core.contour_ask(ruled.steps, add, have_eps, at, 1e-9, contour.margin(1e-9), n_threads, work)
 
 
 def transform(a, m, q):
@@ -196,7 +197,7 @@ def test_sums_over_the_steps(merged, monkeypatch):  # [theory: compression.rule]
                 for of in (steps, ruled.steps)
             ]
             bound, groups = mpmath.mpf(0), {}
-            for group, _, m, factor, weight, *_ in ruled.fits.tolist():
+            for group, _, m, factor, weight, *_ in ruled.steps.fits.tolist():
                 one = factor * mpmath.expm1(log_m(n, m)) if m < 30 else 1
                 groups[group] = min(groups.get(group, mpmath.inf), weight * one / (1 - one) if one < 1 else mpmath.inf)
             bound = mpmath.fsum(groups.values())
@@ -223,10 +224,10 @@ def test_rules_and_all_steps_meet(case, add):  # [theory: compression.real, comp
     other = contour.point(steps, add, whole.estimate)
     for merged in (True, False):
         ruled = ruled_of(steps, merged)
-        found = line(_core.contour_eps, ruled, add, math.log(delta)).root("compressed")
+        found = line(0, ruled, add, math.log(delta)).certified("compressed")
         assert found.lower <= whole.upper and whole.lower <= found.upper
         assert found.width <= 1.5 * whole.width + 1e-10
-        point = line(_core.contour_delta, ruled, add, whole.estimate).point("compressed")
+        point = line(1, ruled, add, whole.estimate).certified("compressed")
         assert point.lower <= other.upper and other.lower <= point.upper
         assert 0 < point.terms[-1] < point.width
 
@@ -244,7 +245,7 @@ def test_a_fine_rule_and_all_steps_meet(case, add):  # [theory: compression.rule
     fine = compression.fine_rule(steps)
     assert fine is not None and fine.fine and fine.steps.q.size < 0.1 * n
     whole = contour.root(steps, add, math.log(delta))
-    found = line(_core.contour_eps, fine, add, math.log(delta)).root("compressed")
+    found = line(0, fine, add, math.log(delta)).certified("compressed")
     assert found.lower <= whole.upper and whole.lower <= found.upper
     assert found.width <= 1.5 * whole.width and 0 < found.terms[-1] < 0.5 * sum(found.terms)
 
@@ -262,11 +263,11 @@ def test_a_fine_rule_is_made_where_it_pays():
     few, wide = steps_of(rng, 150, 1, 1.1, 0.01), steps_of(rng, 3000, 1, 100, 0.01)
     assert compression.fine_rule(few) is None and compression.fine_rule(wide) is None
     many = [steps_of(rng, 200, 1, 1.04, q) for q in np.linspace(0.01, 0.02, 600)]
-    assert compression.fine_rule(GaussianSteps(*(np.concatenate(each) for each in zip(*many, strict=True)))) is None
-    plain = GaussianSteps(rng.uniform(0.01, 0.02, 50), np.ones(50), np.full(50, 2.0))
-    both = GaussianSteps(*(np.concatenate(each) for each in zip(steps_of(rng, 900, 1, 1.04, 0.01), plain, strict=True)))
+    assert compression.fine_rule(Rows(*(np.concatenate(each) for each in zip(*many, strict=True)))) is None
+    plain = Rows(rng.uniform(0.01, 0.02, 50), np.ones(50), np.full(50, 2.0))
+    both = Rows(*(np.concatenate(each) for each in zip(steps_of(rng, 900, 1, 1.04, 0.01), plain, strict=True)))
     ruled = compression.fine_rule(both)
-    assert ruled is not None and ruled.ruled == ruled.steps.q.size - 1 < 100 and ruled.steps.q[0] == 1
+    assert ruled is not None and ruled.steps.ruled == ruled.steps.q.size - 1 < 100 and ruled.steps.q[0] == 1
     assert ruled.steps.k[0] == pytest.approx(2 * np.sum(plain.shift**2), rel=1e-14)
     assert ruled.total == 1000 and compression.fine_rule(plain) is not None
 
@@ -275,7 +276,7 @@ def test_rates_are_kept_apart():
     """Steps of three rates, one of them 1, in both adjacencies that know them."""
     rng = np.random.default_rng(2)
     parts = [steps_of(rng, 100, 1, 3, q, 100) for q in (0.01, 0.1)] + [steps_of(rng, 100, 90, 200, 1, 2)]
-    run = run_of(GaussianSteps(*(np.concatenate(each) for each in zip(*parts, strict=True))))
+    run = run_of(Rows(*(np.concatenate(each) for each in zip(*parts, strict=True))))
     for adjacency in ("add_remove", "zero_out"):
         found = hs.epsilon(run, 1e-6, adjacency=adjacency)
         whole = contour.root(gaussian_steps(run, adjacency), 0, math.log(1e-6))
@@ -319,7 +320,7 @@ def test_a_rule_with_too_wide_an_ellipse_gives_way():
     assert found.route != "compressed" and found.lower <= found.upper
 
 
-def rough_rule(steps: GaussianSteps, nats: float, monkeypatch) -> compression.Ruled:
+def rough_rule(steps: Rows, nats: float, monkeypatch) -> compression.Ruled:
     """A rule of so few points that what it is off by shows."""
     monkeypatch.setattr(compression, "PRECISION", nats)
     return ruled_of(steps)
@@ -332,12 +333,12 @@ def test_moments_near_a_tilt(add, t, monkeypatch):  # [theory: compression.near,
     above; those of a fine rule do not show."""
     rng = np.random.default_rng(8)
     steps, work = steps_of(rng, 300, 0.9, 1.5, 0.02, 50), np.empty(_core.saddle_work())
-    _, exact = _core.saddle_cumulants(*steps, add, t, work)
+    _, exact = _core.saddle_cumulants(steps, add, t, work)
     fine = ruled_of(steps)
-    _, close = _core.saddle_cumulants(*fine.steps, add, t, work, fits=fine.fits)
+    _, close = _core.saddle_cumulants(fine.steps, add, t, work)
     rough = rough_rule(steps, 6.0, monkeypatch)
-    status, found = _core.saddle_cumulants(*rough.steps, add, t, work, fits=rough.fits)
-    _, bare = _core.saddle_cumulants(*rough.steps, add, t, work)
+    status, found = _core.saddle_cumulants(rough.steps, add, t, work)
+    _, bare = _core.saddle_cumulants(Rows(*rough.steps), add, t, work)
     assert status == _core.OK
     K, K_1, K_2 = (abs(found[i] - exact[i]) for i in (0, 2, 3))
     assert 1e3 * bare[1] < K <= found[1] < 1e4 * K
@@ -378,14 +379,13 @@ def test_a_rough_rule_widens_prawitz_interval(monkeypatch):  # [theory: compress
     """The interval of a rough rule holds the answer of all steps, and without what the rule is off by it would not."""
     steps = steps_of(np.random.default_rng(8), 700, 0.9, 1.5, 0.02, 50)
     rough = rough_rule(steps, 8.0, monkeypatch)
-    family, work = np.zeros(rough.steps.k.size, np.intc), np.empty(_core.prawitz_work())
+    work = np.empty(_core.prawitz_work())
     for add in (0, 1):
         exact = contour.point(steps, add, 4.0)
-        rule = np.zeros(1), np.ones(1)
-        asked = family, *rough.steps, add, *rule, 4.0, contour.margin(1e-9), 0.0, work
+        asked = add, 1, 4.0, np.zeros(1), np.ones(1), contour.margin(1e-9), 0.0, work
         ends = []
-        for fits in (rough.fits, None):
-            _, scale, low, _, high, *_ = _core.prawitz_delta(*asked, fits=fits)
+        for rows in (rough.steps, Rows(*rough.steps)):
+            _, scale, low, _, high, *_ = _core.prawitz_ask(rows, *asked)
             ends.append((scale + math.log(low), scale + math.log(high)))
         assert ends[0][0] <= exact.lower and exact.upper <= ends[0][1] < ends[0][0] + 0.1
         assert not (ends[1][0] <= exact.upper and exact.lower <= ends[1][1])
@@ -408,7 +408,7 @@ def test_many_rates_have_a_rule_each():
         found = hs.epsilon(run, 1e-6, direction=direction)
         add = int(direction == "add")
         summed = contour.root(run.gaussian_steps("add_remove"), add, math.log(1e-6))
-        assert found.route == "compressed" and len(ruled_of(run.gaussian_steps("add_remove")).fits) > 512
+        assert found.route == "compressed" and len(ruled_of(run.gaussian_steps("add_remove")).steps.fits) > 512
         assert max(found.lower, summed.lower) <= min(found.upper, summed.upper)
         assert found.upper - found.lower <= 1e-9 * found.estimate
 

@@ -181,7 +181,7 @@ def test_one_step_whose_root_lies_far_below_its_wall(sigma, q, delta, direction)
 def hyperbola(branches, k, eps):
     pairs = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches))])
     one, work = np.ones(1), np.empty(_core.hyperbola_work(6))
-    return _core.hyperbola_delta(one, one, np.array([float(k)]), 0, eps, math.log(1e-9), work, pairs=pairs)
+    return _core.hyperbola_ask(_core.Rows(one, one, k * one, pairs=pairs), 0, 1, eps, math.log(1e-9), work)
 
 
 def drawn_branches(rng, kind):
@@ -200,9 +200,9 @@ def test_two_runs_of_pairs_on_the_hyperbola(kind):  # [theory: hyperbola.two-sid
         branches = drawn_branches(rng, kind)
         eps = float(abs(branch_loss(rng.uniform(1, 9), *branches[0][1:]))) * rng.uniform(0.3, 2)
         answer = hyperbola(branches, 2, eps)
-        if answer.status > _core.LOOSE or answer.point("contour").estimate < math.log(1e-12):
+        if answer.status > _core.LOOSE or answer.certified("contour").estimate < math.log(1e-12):
             continue
-        found, truth = answer.point("contour"), math.log(two_pair_runs(branches, eps))
+        found, truth = answer.certified("contour"), math.log(two_pair_runs(branches, eps))
         assert found.lower - 1e-9 <= truth <= found.upper + 1e-9
         seen += found.upper - found.lower < 1e-3
 
@@ -215,24 +215,25 @@ def test_pairs_on_the_hyperbola_and_on_the_line(kind):  # [theory: hyperbola.two
         branches, k = drawn_branches(rng, kind), float(int(10 ** rng.uniform(0.5, 3)))
         pairs = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches))])
         log_delta = -rng.uniform(2, 22)
-        line = _core.contour_eps(one, one, one * k, 0, log_delta, 1e-6, 26.0, 1, work, pairs=pairs)
+        rows = _core.Rows(one, one, one * k, pairs=pairs)
+        line = _core.contour_ask(rows, 0, 0, log_delta, 1e-6, 26.0, 1, work)
         if line.status > _core.LOOSE or not line.estimate > 0:
             continue
         answer = hyperbola(branches, k, line.estimate)
         if answer.status > _core.LOOSE:
             continue
-        at = answer.point("contour")
-        whole = _core.contour_delta(one, one, one * k, 0, line.estimate, 1e-6, 26.0, 1, work, pairs=pairs)
+        at = answer.certified("contour")
+        whole = _core.contour_ask(rows, 0, 1, line.estimate, 1e-6, 26.0, 1, work)
         if whole.status <= _core.LOOSE:
-            assert at.lower <= whole.point("contour").upper
-            assert whole.point("contour").lower <= at.upper
+            assert at.lower <= whole.certified("contour").upper
+            assert whole.certified("contour").lower <= at.upper
             seen += 1
 
 
 def test_a_pair_of_one_side_is_a_plain_step_on_the_hyperbola():
     work = np.empty(_core.hyperbola_work(6))
     for m, q, k, eps in ((1.0, 1e-3, 30.0, 0.5), (2.5, 1e-4, 7.0, 6.0)):
-        plain = _core.hyperbola_delta(*(np.array([x]) for x in (m, q, k)), 0, eps, math.log(1e-9), work)
+        plain = _core.hyperbola_ask(_core.Rows(*np.array([[m], [q], [k]])), 0, 1, eps, math.log(1e-9), work)
         own = hyperbola(((1.0, q, m, 0.0),), k, eps)
         assert own.status == plain.status
         assert own.lower <= plain.upper

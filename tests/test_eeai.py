@@ -193,9 +193,8 @@ def test_route_takes_the_constants_where_prawitz_is_wide(monkeypatch):
     ends."""
     run = hs.poisson_subsampled(hs.gaussian(0.8), 1e-4) * 10**8
     sharp, root = hs.delta(run, 1.0, route="contour"), hs.epsilon(run, 0.1, route="contour")
-    delta, eps = _core.prawitz_delta, _core.prawitz_eps
-    monkeypatch.setattr(_core, "prawitz_delta", lambda *a: delta(*a[:-2], eeai.NO_SMOOTHING, a[-1]))
-    monkeypatch.setattr(_core, "prawitz_eps", lambda *a: eps(*a[:-2], eeai.NO_SMOOTHING, a[-1]))
+    ask = _core.prawitz_ask
+    monkeypatch.setattr(_core, "prawitz_ask", lambda *a: ask(*a[:-2], eeai.NO_SMOOTHING, a[-1]))
     b = hs.delta(run, 1.0, route="edgeworth")
     assert b.certified and b.lower <= sharp.lower and sharp.upper <= b.upper and b.width < 2e-5
     assert b.budget.terms["finite_sample"] > 0

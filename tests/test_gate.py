@@ -84,25 +84,22 @@ ATOMS = (np.array([0, 2]), LOSS, NUM, np.ones(1), np.zeros((3, 1)))
 LAWS = np.array([[2, 3.0, 0, 0, 0, 2, 0]]), np.array([[0.0, 1], LOSS, np.log(NUM), 0 * LOSS, 0 * LOSS]), np.zeros(5)
 PAIR = sampling.packed([sampling.Pair((sampling.Branch(1.0, 0.1, 1.0, 0.0),))])
 KEPT = np.zeros(_core.KEPT_ROOM)
-_core.kept_make(M, Q, K, 0, 0, -5.0, 1e-6, 20.0, KEPT, WORK)
+RUN, FIT = _core.Rows(M, Q, K), np.array([[0.0, 0.1, 1.0, 1e-9, 1e-9, 0.0, 0.0, 0.0, 0.0, 1.0]])
+_core.kept_make(RUN, 0, 0, -5.0, 1e-6, 20.0, KEPT, WORK)
 
 LENGTHS = {
-    "bulk_line_delta": (PAIR, 3.0, 0.4, NODE, WEIGHT, None),
-    "bulk_line_eps": (PAIR, 3.0, -40.0, NODE, WEIGHT, None),
+    "Rows": (M, Q, K, FAMILY, np.tile(PAIR, 2), FIT, 1, 0, np.array([M, Q, K]), 0),
+    "bulk_line_ask": (PAIR, 3.0, 1, 0.4, NODE, WEIGHT, None),
     "bulk_upper": (PAIR, 3.0, 0.4, -9.0, NODE, WEIGHT, None),
-    "jumps_delta": (M, Q, K, 0, 0.4, NODE, WEIGHT, None),
-    "jumps_eps": (M, Q, K, 0, -40.0, NODE, WEIGHT, None),
+    "jumps_ask": (RUN, 0, 1, 0.4, NODE, WEIGHT, None),
     "few_delta": (PAIR, 2, 0.4, NODE, WEIGHT, None),
-    "hyperbola_delta": (M, Q, K, 0, 1.0, -10.0, None),
-    "hyperbola_eps": (M, Q, K, 0, -5.0, -10.0, None),
-    "contour_delta": (M, Q, K, 0, 1.0, 1e-6, 20.0, 1, None),
-    "contour_curve": (M, Q, K, 0, [1.0], 1e-6, 20.0, 1, None),
-    "contour_eps": (M, Q, K, 0, -5.0, 1e-6, 20.0, 1, None),
-    "contour_larger_eps": (M, Q, K, 0.01, np.inf, 1e-6, 20.0, 1, None),
-    "contour_larger_delta": (M, Q, K, 1.0, np.inf, 1e-6, 20.0, 1, None),
-    "chernoff_upper": (M, Q, K, 0, 1, 1.0, None),
-    "contour_estimate": (M, Q, K, 0, 1.0, None),
-    "kept_make": (M, Q, K, 0, 0, -5.0, 1e-6, 20.0, np.zeros(_core.KEPT_ROOM), None),
+    "hyperbola_ask": (RUN, 0, 1, 1.0, -10.0, None),
+    "contour_ask": (RUN, 0, 1, 1.0, 1e-6, 20.0, 1, None),
+    "contour_curve": (RUN, 0, [1.0], 1e-6, 20.0, 1, None),
+    "contour_larger": (RUN, 1, 1.0, np.inf, 1e-6, 20.0, 1, None),
+    "chernoff_upper": (RUN, 0, 1, 1.0, None),
+    "contour_estimate": (RUN, 0, 1.0, None),
+    "kept_make": (RUN, 0, 0, -5.0, 1e-6, 20.0, np.zeros(_core.KEPT_ROOM), None),
     "kept_size": (KEPT,),
     "kept_ask": (KEPT, np.array([[1.0, 0.1, 3.0]]), 0, 0, -5.0, False, None),
     "step_moments_add": (M, K.astype(np.int64), 1, np.zeros((328, 16, 2), np.uint64)),
@@ -112,32 +109,28 @@ LENGTHS = {
     "rate_moments_add_one": (0.7, 0.1, 3, np.zeros((16, 10, 3), np.uint64)),
     "rate_moments_of": (0.1, np.zeros((16, 2), np.uint64), np.zeros((16, 10, 3), np.uint64)),
     "moments_join": (1, np.zeros((328, 16, 2), np.uint64), np.zeros((328, 16, 2), np.uint64)),
-    "saddle_delta": (M, Q, K, 0, 1.0, 0, None),
-    "saddle_eps": (M, Q, K, 0, -5.0, 0, None),
-    "saddle_eps_both": (M, Q, K, -5.0, 0, 10.0, None),
-    "saddle_cumulants": (M, Q, K, 0, 1.0, None),
-    "saddle_moments_upper": (M, Q, K, 0, 1, 1.0, None),
-    "saddle_delta_upper": (M, Q, K, 0, 1.0, -5.0, 1, None),
+    "saddle_ask": (RUN, 0, 1, 1.0, 0, None),
+    "saddle_eps_both": (RUN, -5.0, 0, 10.0, None),
+    "saddle_cumulants": (RUN, 0, 1.0, None),
+    "saddle_moments_upper": (RUN, 0, 1, 1.0, None),
+    "saddle_delta_upper": (RUN, 0, 1.0, -5.0, 1, None),
     "saddle_atoms": (*ATOMS, 1, 0.1, 0),
     "saddle_atoms_cgf": (*ATOMS, 1.0),
     "edgeworth_moments": (0, 1.0, 0.1, NODE, WEIGHT),
-    "edgeworth_totals": (FAMILY, M, Q, K, 0, NODE, WEIGHT),
+    "edgeworth_totals": (RUN, 0, NODE, WEIGHT),
     "edgeworth_delta": (FIVE, FIVE, 1, 1, 0.1),
     "edgeworth_eps": (FIVE, FIVE, 1, 1, -3.0),
     "edgeworth_bounded": (0, 1.0, 0.1, 0, NODE, WEIGHT),
     "edgeworth_modulus_upper": (0, 1.0, 0.1, 0, NODE, WEIGHT, 1.0, 2.0, None),
-    "prawitz_delta": (FAMILY, M, Q, K, 0, NODE, WEIGHT, 1.0, 20.0, 0.0, None),
-    "prawitz_eps": (FAMILY, M, Q, K, 0, NODE, WEIGHT, -3.0, 20.0, 0.0, None),
+    "prawitz_ask": (RUN, 0, 1, 1.0, NODE, WEIGHT, 20.0, 0.0, None),
     "batch": (M, Q, K, M, 1, 3, 0, 1e-6, 20.0, 1e-3, 1, np.empty((3, 2)), np.empty(2, np.uint8)),
     "individual_charge": (M, 1.0, 9.0, 99, 0, 0, WORDS[:2], WORDS[1:].copy(), np.zeros(2, np.uint8), 1, 0),
     "individual_charge_some": (M, PLACES, 1.0, 9.0, 99, 0, None, WORDS[:2].copy(), np.zeros(2, np.uint8)),
     "individual_scatter": (PLACES, WORDS[:2], None),
-    "individual_tilts": (M, Q, 0, 9.0, None, 1),
+    "individual_tilts": (RUN, 0, 9.0, None, 1),
     "individual_chernoff": (np.ones((4, 2), np.int32), M, np.ones((2, 2)), -5.0, 1),
     "individual_group": (
-        M,
-        Q,
-        K,
+        RUN,
         0,
         1.1,
         26.0,
@@ -148,8 +141,7 @@ LENGTHS = {
         np.full(4, 9.0),
         np.full(4, 9.0),
     ),
-    "mixed_delta": (*LAWS, 0.1, 1e-6, 20.0, 1e-6, 100, np.zeros(2), None),
-    "mixed_eps": (*LAWS, -3.0, 1e-6, 20.0, 1e-6, 100, np.zeros(2), None),
+    "mixed_ask": (*LAWS, 1, 0.1, 1e-6, 20.0, 1e-6, 100, np.zeros(2), None),
     "mixed_upper": (*LAWS, 0.1, 20.0, None),
     "mixed_cgf": (*LAWS, 1.0, None),
     "mixture_points": (
@@ -188,13 +180,17 @@ FREE = {
 ANY = {
     *(
         (name, i, 0)
-        for name, i in (("contour_curve", 4), ("grid_log_mgfs", 0), ("grid_log_mgfs", 3), ("grid_log_mgfs", 4))
+        for name, i in (
+            ("contour_curve", 2),
+            ("Rows", 5),
+            ("grid_log_mgfs", 0),
+            ("grid_log_mgfs", 3),
+            ("grid_log_mgfs", 4),
+        )
     ),
-    *(
-        (name, i, axis)
-        for name in ("mixed_delta", "mixed_eps", "mixed_upper", "mixed_cgf")
-        for i, axis in ((0, 0), (1, 1))
-    ),
+    *((name, i, axis) for name in ("mixed_ask", "mixed_upper", "mixed_cgf") for i, axis in ((0, 0), (1, 1))),
+    ("Rows", 5, 0),
+    ("Rows", 8, 1),
     ("convolve_tilts", 3, 0),
     ("convolve_tilts", 6, 1),
     ("individual_chernoff", 0, 0),
@@ -269,10 +265,10 @@ def test_arrays_of_any_length():
 
 def test_every_gate_function_with_arrays_is_tried():
     stub = ast.parse(Path(_core.__file__).with_name("_core.pyi").read_text())
-    kinds = re.compile("NDArray|_Vector|_Table|_Longs|_Families")
+    kinds = re.compile("NDArray|_Vector|_Table|_Longs")
     gate = [f for f in stub.body if isinstance(f, ast.FunctionDef)]
     found = {f.name for f in gate if any(kinds.search(ast.unparse(a.annotation)) for a in f.args.args if a.annotation)}
-    assert found == LENGTHS.keys() | TAKE_NONE.keys() | NEED_SOME.keys()
+    assert found | {"Rows"} == LENGTHS.keys() | TAKE_NONE.keys() | NEED_SOME.keys()
 
 
 def gate_calls():

@@ -12,10 +12,11 @@ from scipy.special import erfcx, log_ndtr, ndtr
 import hockeystick as hs
 from conftest import some
 from hockeystick import _core, scratch
+from hockeystick._core import Rows
 from hockeystick.answers import Point
 from hockeystick.routes import contour, few, jumps, one_sided
 from hockeystick.what import sampling
-from hockeystick.what.pair import GaussianSteps, gaussian_steps, paired_steps
+from hockeystick.what.pair import gaussian_steps, paired_steps
 
 
 def sparse_runs(count, seed):
@@ -146,7 +147,7 @@ def test_the_expansion_of_many_runs(sigma, q, k, eps, delta, width):
 def test_the_expansion_against_the_line(n):
     rng, seen, several = np.random.default_rng(9), 0, 0
     for _ in range(n):
-        steps = GaussianSteps(*np.empty((3, rng.integers(1, 4))))
+        steps = Rows(*np.empty((3, rng.integers(1, 4))))
         for i in range(steps.k.size):
             steps.shift[i], steps.q[i] = math.exp(rng.uniform(-1.5, 1.6)), 10 ** rng.uniform(-6, -2)
             steps.k[i] = int(10 ** rng.uniform(0.4, 4.5))
@@ -177,8 +178,8 @@ def test_one_large_loss_among_unlike_steps(parts, delta, eps):
     assert found.estimate == pytest.approx(eps, rel=2e-3)
 
 
-def bulk_line(function, sigma: float, q: float, k: float, add: int, at: float):
-    return jumps._line(function, jumps._plain(1 / sigma, q, add), k, at)
+def bulk_line(have_eps: int, sigma: float, q: float, k: float, add: int, at: float):
+    return jumps._line(have_eps, jumps._plain(1 / sigma, q, add), k, at)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,7 @@ def bulk_line(function, sigma: float, q: float, k: float, add: int, at: float):
 )
 def test_the_line_below_a_cut(sigma, q, k, eps, delta):  # [theory: small.bulk-beyond, small.bulk-line]
     """Deltas by lines through smoothly cut laws, whose several cuts agree to the digits given."""
-    at = bulk_line(_core.bulk_line_delta, sigma, q, k, 0, eps).point("jumps")
+    at = bulk_line(1, sigma, q, k, 0, eps).certified("jumps")
     assert at.lower - 1e-9 <= math.log(delta) <= at.upper + 1e-9
     assert at.width < 2e-8
 
@@ -206,8 +207,8 @@ def test_the_line_below_a_cut_against_the_whole_line(add):
     for _ in range(120):
         sigma, q = math.exp(rng.uniform(-1.2, 6)), 10 ** rng.uniform(-7, -0.4)
         k, log_delta = float(int(10 ** rng.uniform(0, 6))), math.log(10) * rng.uniform(-25, -1)
-        own = bulk_line(_core.bulk_line_eps, sigma, q, k, add, log_delta)
-        steps = GaussianSteps(*(np.array([x]) for x in (1 / sigma, q, k)))
+        own = bulk_line(0, sigma, q, k, add, log_delta)
+        steps = Rows(*(np.array([x]) for x in (1 / sigma, q, k)))
         line = contour.root(steps, add, log_delta)
         if own.status > 1:
             continue
@@ -218,11 +219,11 @@ def test_the_line_below_a_cut_against_the_whole_line(add):
         assert own.lower <= line.upper
         assert line.lower <= own.upper
         at, other = (
-            bulk_line(_core.bulk_line_delta, sigma, q, k, add, own.estimate),
+            bulk_line(1, sigma, q, k, add, own.estimate),
             contour.point(steps, add, own.estimate),
         )
         if at.status <= 1 and other:
-            at = at.point("jumps")
+            at = at.certified("jumps")
             assert at.lower <= other.upper
             assert other.lower <= at.upper
     assert seen > 40
@@ -234,10 +235,10 @@ def test_the_line_below_a_cut_of_two_runs():
     for _ in range(200):
         sigma, q = math.exp(rng.uniform(-1, 6)), 10 ** rng.uniform(-9, -0.6)
         loss = math.log1p(q * math.expm1(min(600.0, rng.uniform(2, 20) / sigma - 0.5 / sigma**2)))
-        at = bulk_line(_core.bulk_line_delta, sigma, q, 2.0, 0, loss) if 0 < loss < 400 else None
+        at = bulk_line(1, sigma, q, 2.0, 0, loss) if 0 < loss < 400 else None
         if at is None or at.status > 1:
             continue
-        at = at.point("jumps")
+        at = at.certified("jumps")
         truth = math.log(two_runs(sigma, q, loss, at.estimate)) + at.estimate
         assert at.lower - 1e-11 * (1 + sigma**2) <= truth <= at.upper + 1e-11 * (1 + sigma**2)
         seen += 1
@@ -296,10 +297,10 @@ def test_two_runs_of_two_sided_branches(kind):  # [theory: small.bulk, small.bul
         branches = ((w if kind else 1.0, q, *first), (1 - w, q * rng.uniform(0.2, 1), *second))[: 1 + bool(kind)]
         eps = float(abs(branch_loss(rng.uniform(1, 9), *branches[0][1:]))) * rng.uniform(0.3, 2)
         pair = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches))])
-        answer = jumps._line(_core.bulk_line_delta, pair, 2.0, eps)
-        if answer.status > _core.LOOSE or answer.point("jumps").estimate < math.log(1e-13):
+        answer = jumps._line(1, pair, 2.0, eps)
+        if answer.status > _core.LOOSE or answer.certified("jumps").estimate < math.log(1e-13):
             continue
-        found, truth = answer.point("jumps"), math.log(two_pair_runs(branches, eps))
+        found, truth = answer.certified("jumps"), math.log(two_pair_runs(branches, eps))
         assert found.lower - 1e-9 <= truth <= found.upper + 1e-9
         seen += 1
 
@@ -315,10 +316,10 @@ def any_branches(rng, kind):
 
 def expanded(steps, k, eps):
     pairs = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches)) for branches in steps])
-    columns = np.ones(len(steps)), np.full(len(steps), 0.5), np.full(len(steps), k / len(steps))
-    ask = _core.jumps_work(len(steps)), _core.jumps_delta, *columns, 0, eps, *few.rule()
-    answer = scratch.lend(*ask, pairs=pairs)
-    return pairs, answer.point("jumps") if answer.status <= _core.LOOSE else None
+    one = np.ones(len(steps))
+    rows = Rows(one, 0.5 * one, k / len(steps) * one, pairs=pairs)
+    answer = scratch.lend(_core.jumps_work(len(steps)), _core.jumps_ask, rows, 0, 1, eps, *few.rule())
+    return pairs, answer.certified("jumps") if answer.status <= _core.LOOSE else None
 
 
 @pytest.mark.parametrize("kind", range(5))
@@ -346,9 +347,9 @@ def test_the_expansion_of_two_sided_branches_against_lines(kind):  # [theory: sm
         pair, found = expanded([branches], k, eps) if eps > 0 else (None, None)
         if found is None or found.width > 0.1:
             continue
-        answer = jumps._line(_core.bulk_line_delta, pair, k, eps)
+        answer = jumps._line(1, pair, k, eps)
         if answer.status <= _core.LOOSE:
-            line = answer.point("jumps")
+            line = answer.certified("jumps")
             assert found.lower <= line.upper
             assert line.lower <= found.upper
             seen += 1
@@ -533,8 +534,8 @@ def test_the_upper_end_is_where_it_says():
 def test_a_line_without_room_leaves_room_to_others(adjacency, sigma, q, k, delta):
     run = hs.poisson_subsampled(hs.gaussian(sigma), q) * k
     paired = paired_steps(run, adjacency, False)
-    line = jumps._line(_core.bulk_line_eps, jumps._pair(paired.steps, paired.pairs, 0), float(k), math.log(delta))
-    found = line.root("jumps")
+    line = jumps._line(0, jumps._pair(paired.steps, 0), float(k), math.log(delta))
+    found = line.certified("jumps")
     assert found.upper - found.lower < 1e-8 * found.upper
     rough = hs.epsilon(run, delta, adjacency=adjacency, route="contour" if k == 187 else "auto")
     assert found.lower <= rough.upper
@@ -576,7 +577,7 @@ def test_replaced_runs_between_those_of_one_side(sigma, q, k, others):  # [theor
 def test_the_sum_by_which_two_sides_differ():  # [theory: small.one-sided]
     """Its tail where few losses reach their end: against binomial tails, and the mean of e^{uZ} by panels."""
     for q, m, k, nats in ((1e-3, 0.3, 10_000, 40.0), (0.2, 1.0, 50, 5.0), (1e-5, 1.5, 3_000, 40.0)):
-        steps = GaussianSteps(np.array([m]), np.array([q]), np.array([float(k)]))
+        steps = Rows(np.array([m]), np.array([q]), np.array([float(k)]))
         s, lost = one_sided.reach_upper(steps, -nats)
         whole = -k * math.log1p(-q)
         assert lost == (s < whole * (1 - 1e-12))
@@ -614,7 +615,7 @@ def test_points_squeeze_a_root():  # [theory: line.root]
 
 def test_the_sum_by_which_two_sides_differ_where_a_rate_has_no_square():
     """e^{ur} - 1 - uq of the smallest rates, times e^{m^2}: their exponent is 1e34 and more."""
-    steps = GaussianSteps(np.array([12.0, 0.5]), np.array([3e-18, 0.3]), np.array([1e9, 100.0]))
+    steps = Rows(np.array([12.0, 0.5]), np.array([3e-18, 0.3]), np.array([1e9, 100.0]))
     assert one_sided.reach_upper(steps, -20.0) == (pytest.approx(-100 * math.log1p(-0.3), rel=1e-6), False)
 
 
@@ -701,10 +702,10 @@ def test_two_runs_of_large_losses():  # [theory: small.counts, small.bulk-apart]
         sigma, q = math.exp(rng.uniform(-3, 0)), 10 ** rng.uniform(-9, -0.2)
         m = 1 / sigma
         loss = 2 * math.log1p(q * math.expm1(min(650.0, m * (rng.uniform(0.3, 20) + m) - m * m / 2)))
-        at = bulk_line(_core.bulk_line_delta, sigma, q, 2.0, 0, loss) if 6 < loss < 600 else None
+        at = bulk_line(1, sigma, q, 2.0, 0, loss) if 6 < loss < 600 else None
         if at is None or at.status > _core.LOOSE:
             continue
-        at = at.point("jumps")
+        at = at.certified("jumps")
         truth = math.log(two_runs(sigma, q, loss, at.estimate)) + at.estimate
         assert at.lower - 1e-10 * (1 + m * m) <= truth <= at.upper + 1e-10 * (1 + m * m)
         seen += at.width < 1e-5
@@ -738,9 +739,9 @@ def whole_line(m: float, q: float, k: float, eps: float, c: float) -> float:
     ],
 )
 def test_many_runs_of_large_losses(sigma, q, k, delta, c, exact):  # [theory: small.counts-sum]
-    own = bulk_line(_core.bulk_line_eps, sigma, q, k, 0, math.log(delta)).root("jumps")
+    own = bulk_line(0, sigma, q, k, 0, math.log(delta)).certified("jumps")
     assert own.width < 1e-9
-    at = bulk_line(_core.bulk_line_delta, sigma, q, k, 0, own.estimate).point("jumps")
+    at = bulk_line(1, sigma, q, k, 0, own.estimate).certified("jumps")
     m = 1 / sigma
     tilts = [c * 1.3**i for i in range(-6, 7)]
     x = np.linspace(-13, 45 + m, 16001)
@@ -782,11 +783,11 @@ def test_counts_of_jumps_against_the_whole_line(n):
     for _ in range(n):
         sigma, q = math.exp(rng.uniform(-3, 0.6)), 10 ** rng.uniform(-6, -0.1)
         k, log_delta = float(int(10 ** rng.uniform(0.4, 5))), -rng.uniform(7, 300)
-        own = bulk_line(_core.bulk_line_eps, sigma, q, k, 0, log_delta)
-        line = contour.root(GaussianSteps(np.array([1 / sigma]), np.array([q]), np.array([k])), 0, log_delta)
+        own = bulk_line(0, sigma, q, k, 0, log_delta)
+        line = contour.root(Rows(np.array([1 / sigma]), np.array([q]), np.array([k])), 0, log_delta)
         if own.status > _core.LOOSE or line is None:
             continue
-        own = own.root("jumps")
+        own = own.certified("jumps")
         seen += 1
         assert own.lower <= line.upper
         assert line.lower <= own.upper

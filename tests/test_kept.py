@@ -80,7 +80,7 @@ def test_replaced_records(n, q):  # [theory: line.kept, compression.pair]
 def test_lines_are_made_seldom(monkeypatch):
     """What is new is added: 1,000 steps, each with two questions, take some dozens of lines."""
     made = []
-    for name in ("kept_make", "contour_eps", "contour_delta"):
+    for name in ("kept_make", "contour_ask"):
         ask = getattr(_core, name)
         monkeypatch.setattr(_core, name, lambda *a, ask=ask, name=name, **o: (made.append(name), ask(*a, **o))[1])
     steps = stream(3, 2200, 0.9, 1.3, 0.01)
@@ -99,7 +99,7 @@ def test_a_sparse_start_keeps_its_line(low, high, delta, width, monkeypatch):
     """A tenth of a record is expected in all samples: lines of hundreds of nodes, which miss their goal by a little or,
     far out, by decades."""
     made = []
-    for name in ("kept_make", "contour_eps"):
+    for name in ("kept_make", "contour_ask"):
         ask = getattr(_core, name)
         monkeypatch.setattr(_core, name, lambda *a, ask=ask, name=name, **o: (made.append(name), ask(*a, **o))[1])
     accountant = hs.Accountant()
@@ -139,18 +139,17 @@ def test_the_other_direction_is_bounded(n, low, high, q, most, delta, off):  # [
     rows = np.vstack([np.array([1 / step.base.sigma, step.q, count]) for step, count in more])
     plain = np.array([[0.02, 1.0, 200.0]])
     rule = next(iter(kept.Question(first, "add_remove", True, None, 1).narrower_rules))
-    for steps, options in ((gaussian_steps(first, "add_remove"), {}), (rule.steps, rule.options)):
+    for steps in (gaussian_steps(first, "add_remove"), rule.steps):
         for add, new in ((0, rows[:0]), (0, rows), (1, rows), (0, plain)):
             memory = np.empty(_core.KEPT_ROOM)
-            asked = *steps, add, 0, math.log(delta), 1e-9, 30.0, memory, work
-            assert _core.kept_make(*asked, **options) == 0
+            assert _core.kept_make(steps, add, 0, math.log(delta), 1e-9, 30.0, memory, work) == 0
             found, below = _core.kept_ask(memory, new, len(new), 0, math.log(delta), False, work)
             assert found.status == 0
             added = [hs.gaussian(1 / plain[0, 0]) * 200] if new is plain else more if len(new) else []
             whole = gaussian_steps(hs.compose(first, *added), "add_remove")
             other = contour.point(whole, 1 - add, found.lower)
             assert other.lower <= below <= other.upper + (1.5 if add or new is plain else off)
-            assert meet(found.root("contour"), contour.root(whole, add, math.log(delta)))
+            assert meet(found.certified("contour"), contour.root(whole, add, math.log(delta)))
 
 
 def test_add_is_proved_the_smaller(monkeypatch):
@@ -273,7 +272,7 @@ def test_the_gate_of_kept_lines():
     steps = gaussian_steps(hs.compose(*stream(13, 60, 1, 1.5, 0.02, 9)), "add_remove")
     work = np.empty(max(_core.KEPT_WORK, _core.contour_work(60)))
     memory = np.empty(_core.KEPT_ROOM)
-    asked = *steps, 0, 0, -10.0, 1e-9, 30.0
+    asked = steps, 0, 0, -10.0, 1e-9, 30.0
     assert _core.kept_make(*asked, memory, np.empty(10)) > 1
     assert _core.kept_make(*asked, memory, work, sides=2) > 1  # of replaced records these would be pairs
     assert _core.kept_make(*asked, memory, work) == 0

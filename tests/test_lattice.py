@@ -222,7 +222,7 @@ def test_scratch_too_small_and_empty_table():
     run = lattice.compose([(lattice.randomized_response(1.0), 3)])
 
     def asked(table, points, line, eps, nodes, size):
-        return _core.mixed_delta(table, points, line, eps, 1e-9, 30.0, 0.0, nodes, np.zeros(2), np.empty(size))
+        return _core.mixed_ask(table, points, line, 1, eps, 1e-9, 30.0, 0.0, nodes, np.zeros(2), np.empty(size))
 
     assert asked(run.table, run.points, run.lattice, 1.0, 64, 10)[0] == 3
     many, points = np.repeat(run.table, 200, axis=0), np.tile(run.points, 200)

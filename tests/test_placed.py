@@ -37,7 +37,7 @@ def test_as_narrow_as_a_line_of_its_own(name):  # [theory: line.near]
     deltas = np.concatenate((10 ** rng.uniform(-12, -0.5, 12), 10 ** rng.uniform(-280, -12, 3)))
     for delta in deltas.tolist():
         for add in (0, 1):
-            found = placed.root(run, steps, add, math.log(delta), goal, 1)
+            found = placed.answer(0, run, steps, add, math.log(delta), goal, 1)
             own = contour.root(steps, add, math.log(delta))
             if found is None:
                 continue
@@ -47,11 +47,11 @@ def test_as_narrow_as_a_line_of_its_own(name):  # [theory: line.near]
             assert found.upper - found.lower <= 4 * (own.upper - own.lower) + 2e-9 * abs(own.upper)
             if not own.estimate > 0:
                 continue
-            point = placed.point(run, steps, add, own.estimate, goal, 1)
+            point = placed.answer(1, run, steps, add, own.estimate, goal, 1)
             alone = contour.point(steps, add, own.estimate)
             if point is None:
                 continue
-            point, asked = point.point("contour"), asked + 1
+            point, asked = point.certified("contour"), asked + 1
             assert alone.lower <= math.log(delta) + 1e-6 and math.log(delta) - 1e-6 <= alone.upper
             assert point.lower <= alone.upper and alone.lower <= point.upper
             assert point.width <= 6 * alone.width + 4e-9
@@ -64,10 +64,10 @@ def test_where_a_point_is_placed():
     steps = gaussian_steps(run, "add_remove")
     for eps in (0.4, 0.9, 1.7):
         true = math.log(hs.delta(run, eps, direction="remove").estimate)
-        assert placed._about(run, steps, 0, eps, {}) == pytest.approx(true, abs=0.05 + 0.01 * abs(true))
+        assert placed._about(run, steps, 0, eps) == pytest.approx(true, abs=0.05 + 0.01 * abs(true))
     other = gaussian_steps(run * 4, "add_remove")
-    assert placed._about(run, other, 0, 0.9, {}) > placed._about(run, steps, 0, 0.9, {}) + 0.5
-    assert placed._about(run, steps, 0, -0.5, {}) is None
+    assert placed._about(run, other, 0, 0.9) > placed._about(run, steps, 0, 0.9) + 0.5
+    assert placed._about(run, steps, 0, -0.5) is None
 
 
 def test_no_answer_depends_on_what_was_asked_before(monkeypatch):
@@ -86,7 +86,7 @@ def test_no_answer_depends_on_what_was_asked_before(monkeypatch):
 def test_a_further_root_asks_no_step(name, monkeypatch):
     """Of one part of delta all roots but the first cost the same, however many steps there are."""
     run, made = run_of(name), []
-    for gate in ("kept_make", "contour_eps", "contour_delta", "contour_estimate"):
+    for gate in ("kept_make", "contour_ask", "contour_estimate"):
         ask = getattr(_core, gate)
         monkeypatch.setattr(_core, gate, lambda *a, ask=ask, gate=gate, **o: (made.append(gate), ask(*a, **o))[1])
     hs.epsilon(run, 1e-5)
@@ -105,8 +105,8 @@ def test_a_further_root_asks_no_step(name, monkeypatch):
 def test_a_rule_that_is_too_far_off_is_not_asked_again(monkeypatch):
     """At the saddle of a sparse run the rules say nothing: the steps are summed, once for a part."""
     run, asked = hs.compose_arrays(np.linspace(0.8, 1.1, 60), 1e-3, 2), []
-    ask = _core.contour_eps
-    monkeypatch.setattr(_core, "contour_eps", lambda *a, **o: (asked.append("fits" in o), ask(*a, **o))[1])
+    ask = _core.contour_ask
+    monkeypatch.setattr(_core, "contour_ask", lambda rows, *a: (asked.append(rows.fits is not None), ask(rows, *a))[1])
     for delta in (1e-5, 1.1e-5):
         bound = hs.epsilon(run, delta)
         assert bound.upper - bound.lower <= 1e-6 * bound.upper

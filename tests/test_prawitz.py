@@ -9,10 +9,11 @@ import pytest
 from mpmath import mp, mpf
 
 import hockeystick as hs
+from hockeystick._core import Rows
 from hockeystick.gauss import legendre_rule
 from hockeystick.routes import contour, edgeworth
 from hockeystick.routes.loss_steps import LAPLACE, NORMAL
-from hockeystick.what.pair import GaussianSteps, in_order
+from hockeystick.what.pair import in_order
 from rows import U
 
 # -- the published interval --------------------------------------------------------------------------------------------
@@ -203,7 +204,7 @@ def test_corners(row, add, log_delta):
         return
     low, mid, high, *_ = found
     assert low <= mid <= high
-    other = contour.root(GaussianSteps(*steps[:3]), add, log_delta)
+    other = contour.root(Rows(*steps[:3]), add, log_delta)
     assert other is None or (max(low, 0) <= max(other[2], 0) and max(other[0], 0) <= max(high, 0))
 
 

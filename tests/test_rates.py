@@ -11,7 +11,8 @@ import pytest
 
 import hockeystick as hs
 from hockeystick import _core, compression, rates
-from hockeystick.what.pair import GaussianSteps, in_order
+from hockeystick._core import Rows
+from hockeystick.what.pair import in_order
 
 
 def drawn(seed: int, n: int, sigma=(1.0, 4.0), rate=(0.01, 0.02)):
@@ -20,11 +21,11 @@ def drawn(seed: int, n: int, sigma=(1.0, 4.0), rate=(0.01, 0.02)):
     return tuple(np.exp(rng.uniform(low, high, (n, 2))).T)
 
 
-def steps_of(sigma, q) -> GaussianSteps:
+def steps_of(sigma, q) -> Rows:
     return in_order(1 / sigma, q, np.ones(q.size))
 
 
-def rule_of(steps: GaussianSteps):
+def rule_of(steps: Rows):
     """The rule over rates, as if these were too many to be kept apart."""
     moments = compression.StepMoments()
     plain = steps.q == 1
@@ -205,12 +206,12 @@ def test_a_rule_is_the_sum_over_its_steps(wide):  # [theory: compression.grid, c
     steps = steps_of(*drawn(7, 8000, *(((2.0, 20.0), (0.03, 0.05)) if wide else ((2.0, 6.0), (0.02, 0.03)))))
     made = rule_of(steps)
     assert made.steps.shift.size < 0.5 * steps.shift.size
-    here = slice(made.steps.shift.size - made.light, None)
+    here = slice(made.steps.shift.size - made.steps.light, None)
     rule = [column[here] for column in made.steps]
     assert (rule[2] < 0).any()
     sd = math.sqrt(float(steps.k @ (steps.q**2 * np.expm1(steps.shift**2))))
     for a in (1 + 4 / sd + 5j / sd, -2 / sd - 3j / sd):
-        whole, mine = summed(steps[2], logs(a, *steps[:2])), summed(rule[2], logs(a, *rule[:2]))
+        whole, mine = summed(steps.k, logs(a, steps.shift, steps.q)), summed(rule[2], logs(a, *rule[:2]))
         assert abs(whole - mine) < 1e-10 * max(1, abs(whole))
 
 

@@ -21,9 +21,8 @@ ESTIMATES = ("msd0", "msd1", "msd_order2", "msd_order3", "clt", "edgeworth")
 
 
 def cumulants(sigma, q, t, add=0, k=1.0):
-    status, out = _core.saddle_cumulants(
-        np.array([1 / sigma]), np.array([q]), np.array([k]), add, t, np.empty(_core.saddle_work())
-    )
+    rows = _core.Rows(np.array([1 / sigma]), np.array([q]), np.array([k]))
+    status, out = _core.saddle_cumulants(rows, add, t, np.empty(_core.saddle_work()))
     assert status == 0
     return out
 
@@ -90,20 +89,13 @@ def test_published_cumulants(row):
 
 def test_steps_add():
     one, two = cumulants(0.8, 0.01, 2.0, k=500.0), cumulants(1.2, 0.02, 2.0, k=700.0)
-    status, both = _core.saddle_cumulants(
-        np.array([1 / 0.8, 1 / 1.2]),
-        np.array([0.01, 0.02]),
-        np.array([500.0, 700.0]),
-        0,
-        2.0,
-        np.empty(_core.saddle_work()),
-    )
+    rows = _core.Rows(np.array([1 / 0.8, 1 / 1.2]), np.array([0.01, 0.02]), np.array([500.0, 700.0]))
+    status, both = _core.saddle_cumulants(rows, 0, 2.0, np.empty(_core.saddle_work()))
     assert status == 0
     for i in (0, 2, 3, 4, 5, 6, 7, 8):
         assert both[i] == pytest.approx(one[i] + two[i], rel=1e-12)
-    plain = _core.saddle_cumulants(np.array([0.1]), np.ones(1), np.array([1e6]), 1, 3.0, np.empty(_core.saddle_work()))[
-        1
-    ]
+    rows = _core.Rows(np.array([0.1]), np.ones(1), np.array([1e6]))
+    _, plain = _core.saddle_cumulants(rows, 1, 3.0, np.empty(_core.saddle_work()))
     assert plain[0] == pytest.approx(0.5 * 1e4 * 3 * 4, rel=1e-15)
     assert plain[12] < 1e-12  # a plain Gaussian step is normal: rounding of the mean, 3.5e4, over its deviation, 100
 
@@ -247,9 +239,9 @@ def test_shapes():
 def test_the_gate_refuses_what_the_kernel_does_not_take():
     one, work = np.ones(1), np.empty(_core.saddle_work())
     for m, q, k in ((-1.0, 0.5, 1.0), (1.0, 1.5, 1.0), (1.0, 0.5, 0.0), (math.nan, 0.5, 1.0)):
-        assert _core.saddle_cumulants(m * one, q * one, k * one, 0, 1.0, work)[0] == 2
-    assert _core.saddle_cumulants(one, 0.5 * one, one, 0, 1.0, np.empty(10))[0] == 3
-    assert saddlepoint.point(hs.what.pair.GaussianSteps(1000 * one, 0.5 * one, one), 0, 1.0) is None
+        assert _core.saddle_cumulants(_core.Rows(m * one, q * one, k * one), 0, 1.0, work)[0] == 2
+    assert _core.saddle_cumulants(_core.Rows(one, 0.5 * one, one), 0, 1.0, np.empty(10))[0] == 3
+    assert saddlepoint.point(_core.Rows(1000 * one, 0.5 * one, one), 0, 1.0) is None
 
 
 def add_uppers(count, seed):
@@ -259,9 +251,9 @@ def add_uppers(count, seed):
         m, q = 10 ** rng.uniform(-1.0, 0.4), 10 ** rng.uniform(-4.0, -0.2)
         k = np.round(10 ** rng.uniform(0.5, 4.0))
         eps = min(rng.uniform(1.0, 6.0) * q * math.sqrt(k * math.expm1(m * m)), -0.9 * k * math.log1p(-q))
-        steps = np.array([m]), np.array([q]), np.array([k])
-        status, upper, *_ = _core.saddle_delta_upper(*steps, 1, eps, 0.0, 1, work)
-        answer = _core.contour_delta(*steps, 1, eps, 1e-9, 31.0, 1, work)
+        steps = _core.Rows(np.array([m]), np.array([q]), np.array([k]))
+        status, upper, *_ = _core.saddle_delta_upper(steps, 1, eps, 0.0, 1, work)
+        answer = _core.contour_ask(steps, 1, 1, eps, 1e-9, 31.0, 1, work)
         if status == 0 and answer[0] <= 1 and answer[2] > 0:
             yield m, q, k, eps, upper, answer[1] + math.log(answer[2])
 
@@ -275,9 +267,8 @@ def test_what_is_pruned_is_smaller():  # [theory: line.both, saddle.add]
         assert upper >= lower, case
     assert np.median([upper - lower for *_, upper, lower in rows]) < 6  # nats; Chernoff's own distance is 2 to 4
     one = np.ones(1)
-    status, upper, *_ = _core.saddle_delta_upper(
-        one, 0.01 * one, 100 * one, 1, 0.718, -11.5, 1, np.empty(_core.saddle_work())
-    )
+    rows = _core.Rows(one, 0.01 * one, 100 * one)
+    status, upper, *_ = _core.saddle_delta_upper(rows, 1, 0.718, -11.5, 1, np.empty(_core.saddle_work()))
     assert status == 0 and upper < -11.5
 
 
@@ -286,15 +277,13 @@ def test_cumulants_beyond_the_range_of_doubles(t):
     """M(t) of one step exceeds 1e308 from t = 9000 on, where the largest weight lies neither near 0 nor near
     (1+t)/sigma."""
     sigma, q, a = 71.02546638328721, 0.237970080606452, 1 + t
-    work = np.empty(_core.saddle_work())
-    status, out = _core.saddle_cumulants(np.array([1 / sigma]), np.array([q]), np.ones(1), 0, t, work)
+    work, rows = np.empty(_core.saddle_work()), _core.Rows(np.array([1 / sigma]), np.array([q]), np.ones(1))
+    status, out = _core.saddle_cumulants(rows, 0, t, work)
     x = np.linspace(-20.0, 400.0, 400_001)
     logs = a * np.log1p(q * np.expm1(x / sigma - 0.5 / sigma**2)) - 0.5 * x * x
     truth = logs.max() + math.log(np.exp(logs - logs.max()).sum() * (x[1] - x[0]) / math.sqrt(2 * math.pi))
     assert status or out[0] == pytest.approx(truth, rel=1e-11)
-    status, _, upper = _core.saddle_moments_upper(
-        np.array([1 / sigma]), np.array([q]), np.ones(1), 0, 1, 0.1326589492701851, work
-    )
+    status, _, upper = _core.saddle_moments_upper(rows, 0, 1, 0.1326589492701851, work)
     assert status == 0 and -564.84804402288898921645 < upper < -550
 
 
@@ -302,7 +291,8 @@ def test_cumulants_beyond_the_range_of_doubles(t):
 def test_the_constant_of_chernoffs_bound_does_not_cancel(m):
     """At a tilt of 1e10 t log t - (1+t) log1p t is a difference of numbers of 2e11."""
     eps, one = 8 * m, np.ones(1)
-    status, tilt, upper = _core.saddle_moments_upper(m * one, one, one, 0, 1, eps, np.empty(_core.saddle_work()))
+    rows, work = _core.Rows(m * one, one, one), np.empty(_core.saddle_work())
+    status, tilt, upper = _core.saddle_moments_upper(rows, 0, 1, eps, work)
     with mpmath.workdps(50):
         t = mpmath.mpf(tilt)
         exact = (

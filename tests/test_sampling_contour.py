@@ -93,10 +93,13 @@ def test_one_sided_pairs_are_gaussian_steps(m, q, k, direction):
     one, counts = np.ones(1), np.array([float(k)])
     work = np.empty(_core.contour_work(1))
     for log_delta in (-8.0, -20.0, -60.0):
-        pairs = _core.contour_eps(
-            one, one, counts, int(add), log_delta, 1e-9, 31.0, 1, work, pairs=sampling.packed([of])
+        pairs, steps = (
+            _core.contour_ask(rows, int(add), 0, log_delta, 1e-9, 31.0, 1, work)
+            for rows in (
+                _core.Rows(one, one, counts, pairs=sampling.packed([of])),
+                _core.Rows(m * one, q * one, counts),
+            )
         )
-        steps = _core.contour_eps(np.array([m]), np.array([q]), counts, int(add), log_delta, 1e-9, 31.0, 1, work)
         assert pairs[0] <= 1 and steps[0] <= 1
         assert pairs[1] <= steps[3] and steps[1] <= pairs[3]
         # the contour of pairs stands two standard units left of the saddle, where rounding weighs e^2 more; on shifted
@@ -121,9 +124,12 @@ def test_empty_slots_and_wrong_sizes_are_refused():
     one, work = np.ones(1), np.empty(_core.contour_work(1))
     of = sampling.packed([sampling.Pair((sampling.Branch(1.0, 0.1, 1.0, 1.0),))])
     with pytest.raises(hs.DomainError):
-        _core.contour_delta(one, one, one, 0, 1.0, 1e-9, 31.0, 1, work, pairs=of[:-8])
-    plain = _core.contour_delta(one, one, np.array([4.0]), 0, 1.0, 1e-9, 31.0, 1, work, pairs=sampling.packed([None]))
-    assert plain == _core.contour_delta(one, one, np.array([4.0]), 0, 1.0, 1e-9, 31.0, 1, work)
+        _core.Rows(one, one, one, pairs=of[:-8])
+    plain, own = (
+        _core.contour_ask(_core.Rows(one, one, 4 * one, pairs=pairs), 0, 1, 1.0, 1e-9, 31.0, 1, work)
+        for pairs in (sampling.packed([None]), None)
+    )
+    assert plain == own
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

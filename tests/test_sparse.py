@@ -62,7 +62,9 @@ def test_every_corner_ends(delta, direction):
             for k in (10, 1000, 10**6, 10**9):
                 steps = gaussian_steps(sgm(sigma, q, k), "add_remove")
                 work = scratch.borrow(_core.contour_work(1))
-                status, low, mid, high, *_ = _core.contour_eps(*steps, direction, math.log(delta), 1e-9, 31.0, 1, work)
+                status, low, mid, high, *_ = _core.contour_ask(
+                    steps, direction, 0, math.log(delta), 1e-9, 31.0, 1, work
+                )
                 scratch.give_back(work)
                 assert status > 1 or low <= mid <= high
 

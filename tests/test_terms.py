@@ -54,20 +54,21 @@ def test_lines_for_few_nats_hold_the_truth():
     ratios = []
     for _ in range(300):
         sigma, q, k = np.exp(random.uniform(np.log([0.6, 5e-3, 20]), np.log([4, 0.5, 5000])))
-        run = (np.array([1 / sigma]), np.array([q]), np.array([math.ceil(k)], dtype=float), int(random.random() < 0.4))
+        rows = _core.Rows(np.array([1 / sigma]), np.array([q]), np.array([math.ceil(k)], dtype=float))
+        run = rows, int(random.random() < 0.4)
         eps = random.uniform(0, 3) * q * math.sqrt(k * math.expm1(min(1 / sigma**2, 5)))
-        status, log_scale, _, truth, *_ = _core.contour_delta(*run, eps, 1e-12, 30.0, 1, work)
+        status, log_scale, _, truth, *_ = _core.contour_ask(*run, 1, eps, 1e-12, 30.0, 1, work)
         if status > 1 or not truth > 0:
             continue
         T0 = random.uniform(1, 14)
         try:
-            status, scale, lower, estimate, upper, *_ = _core.contour_delta(*run, eps, 10.0, T0, 1, work)
+            status, scale, lower, estimate, upper, *_ = _core.contour_ask(*run, 1, eps, 10.0, T0, 1, work)
         except hs.AccuracyError:
             continue
         if status > 1:
             continue
         truth *= math.exp(log_scale - scale)
-        assert lower <= truth * (1 + 1e-9) and truth * (1 - 1e-9) <= upper, (run, eps, T0)
+        assert lower <= truth * (1 + 1e-9) and truth * (1 - 1e-9) <= upper, (sigma, q, k, eps, T0)
         if abs(estimate - truth) > 1e-8 * truth:
             ratios.append(max(upper - estimate, estimate - lower) / abs(estimate - truth))
     assert len(ratios) > 100 and np.median(ratios) < 20, (len(ratios), np.median(ratios))

@@ -133,8 +133,9 @@ def test_sums_over_small_shifts(points, monkeypatch):  # [theory: compression.or
         monkeypatch.setattr(wide, "_count_of_orders", lambda *at: (points, most(*at)[1]))
     monkeypatch.setattr(wide, "SMALL", 1.0)
     ruled = ruled_of(steps)
-    assert ruled.light == ruled.steps.q.size < 12
-    groups = [ruled.fits[ruled.fits[:, 0] == group].tolist() for group in np.unique(ruled.fits[:, 0])]
+    assert ruled.steps.light == ruled.steps.q.size < 12
+    fits = ruled.steps.fits
+    groups = [fits[fits[:, 0] == group].tolist() for group in np.unique(fits[:, 0])]
     with mpmath.workdps(40):
         for a in (3.5, -2.0, complex(3.5, 4), complex(-2, 3)):
             sums = [log_transform(a, tuple(of.shift), tuple(of.k)) for of in (steps, ruled.steps)]
@@ -160,11 +161,11 @@ def test_wide_rules_and_all_steps_meet(case, add):  # [theory: compression.disc,
     whole = contour.root(steps, add, math.log(delta))
     other = contour.point(steps, add, whole.estimate)
     ruled = ruled_of(steps)
-    assert (ruled.light or q > 0.2) and ruled.steps.q.size < 75
-    found = line(_core.contour_eps, ruled, add, math.log(delta)).root("compressed")
+    assert (ruled.steps.light or q > 0.2) and ruled.steps.q.size < 75
+    found = line(0, ruled, add, math.log(delta)).certified("compressed")
     assert found.lower <= whole.upper and whole.lower <= found.upper
     assert found.width <= 1.5 * whole.width + 1e-10
-    point = line(_core.contour_delta, ruled, add, whole.estimate).point("compressed")
+    point = line(1, ruled, add, whole.estimate).certified("compressed")
     assert point.lower <= other.upper and other.lower <= point.upper
     assert 0 < point.terms[-1] < point.width
 
@@ -203,11 +204,11 @@ def test_moments_near_a_tilt(add, monkeypatch):  # [theory: compression.small-ne
     run = hs.compose_arrays(np.exp(np.linspace(0, 4, 5000)), 0.02, 20)
     monkeypatch.setattr(wide, "TARGET", 6.0)
     ruled, work = wide.wide_rule(run.step_moments("add_remove")), np.empty(_core.saddle_work())
-    assert ruled is not None and ruled.light
+    assert ruled is not None and ruled.steps.light
     for t in (0.7, 2.0):
-        _, exact = _core.saddle_cumulants(*run.gaussian_steps("add_remove"), add, t, work)
-        status, found = _core.saddle_cumulants(*ruled.steps, add, t, work, fits=ruled.fits)
-        _, bare = _core.saddle_cumulants(*ruled.steps, add, t, work)
+        _, exact = _core.saddle_cumulants(run.gaussian_steps("add_remove"), add, t, work)
+        status, found = _core.saddle_cumulants(ruled.steps, add, t, work)
+        _, bare = _core.saddle_cumulants(_core.Rows(*ruled.steps), add, t, work)
         assert status == _core.OK
         for value, error in ((0, 1), (2, 10), (3, 11)):
             assert 1e3 * bare[error] < abs(found[value] - exact[value]) <= found[error] < 0.01
@@ -217,9 +218,9 @@ def test_moments_near_a_tilt(add, monkeypatch):  # [theory: compression.small-ne
 def test_the_smaller_direction_needs_no_line(monkeypatch):
     """ADD of a run of many steps is proved the smaller by an upper end at its saddle."""
     asked = []
-    for name in ("contour_eps", "kept_make"):
+    for name in ("contour_ask", "kept_make"):
         line = getattr(_core, name)
-        monkeypatch.setattr(_core, name, lambda *a, line=line, **rest: asked.append(a[3]) or line(*a, **rest))
+        monkeypatch.setattr(_core, name, lambda *a, line=line, **rest: asked.append(a[1]) or line(*a, **rest))
     rng = np.random.default_rng(1)
     for high, rates in ((100, [0.01]), (1e4, [0.01]), (10, [0.005, 0.01, 0.02])):
         hs.epsilon(hs.compose_arrays(np.exp(rng.uniform(0, math.log(high), 100_000)), rng.choice(rates, 100_000)), 1e-5)

@@ -179,7 +179,7 @@ int hs_edgeworth_totals(const hs_run *run, const hs_rule *rule, hs_poll *poll, d
     memset(X, 0, 5 * sizeof *X);
     for (i = 0; i < run->b; i++) {
         if (hs_stopped(poll, 5e3)) return HS_INTERRUPTED;
-        if ((st = hs_edgeworth_moments(run->kind[i], run->m[i], run->q[i], rule, A, B))) return st;
+        if ((st = hs_edgeworth_moments(hs_kind_of(run, i), run->m[i], run->q[i], rule, A, B))) return st;
         for (r = 0; r < 5; r++) { /* the sign of odd cumulants turns with the loss */
             Y[r] += run->k[i] * (run->add ? (r % 2 ? A[r] : -A[r]) : B[r]);
             X[r] += run->k[i] * (run->add ? (r % 2 ? B[r] : -B[r]) : A[r]);

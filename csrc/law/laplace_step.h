@@ -6,6 +6,9 @@
 
 #define HS_LAPLACE_STEP_MAX 40.0 /* largest m of a Laplace step: 20 panels */
 
+/* The kind of step i of a run. */
+static inline int hs_kind_of(const hs_run *run, int i) { return run->kind ? run->kind[i] : HS_LAW_NORMAL; }
+
 /* One subsampled step, Gaussian or Laplace, on its grid: what bounds phi at any frequency. c1, c2: see
  * hs_grid_weights; `level` is what the normaliser and the ends add. */
 typedef struct {

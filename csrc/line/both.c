@@ -38,35 +38,28 @@ void hs_point_logs(const hs_point *p, double *out)
     out[2] += slack;
 }
 
-int hs_contour_larger_delta(hs_contour *C, double eps, double known, double *work, int64_t n_work, hs_point *out,
-                            int *second, hs_ceiling *upper)
+int hs_contour_larger(hs_contour *C, int have_eps, double value, double known, double *work, int64_t n_work,
+                      hs_crossing *out, int *second, hs_ceiling *upper)
 {
-    double logs[3];
-    int st;
+    double logs[3], eps, log_delta; /* where ADD has to be below it */
+    int st, settled;
     *second = HS_LEFT_OUT;
     upper->tilt = 0;
     C->run.add = 0;
-    st = hs_contour_delta(C, eps, work, n_work, out);
+    st = hs_contour_ask(C, have_eps, value, work, n_work, out);
     if (st != HS_OK) return st;
-    hs_point_logs(out, logs);
-    if (known <= logs[0] || saddle_below(C, eps, logs[0], work, n_work, upper)) return st;
+    if (have_eps) {
+        hs_point_logs(&out->delta, logs);
+        eps = value;
+        log_delta = logs[0];
+        settled = known <= log_delta;
+    } else {
+        eps = out->lower;
+        log_delta = nextafter(value, -HUGE_VAL);
+        settled = eps > 0 && eps >= known;
+    }
+    if (settled || ((have_eps || eps > 0) && saddle_below(C, eps, log_delta, work, n_work, upper))) return st;
     C->run.add = 1;
-    *second = hs_contour_delta(C, eps, work, n_work, out + 1);
-    return st;
-}
-
-int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work, int64_t n_work, hs_crossing *out,
-                          int *second)
-{
-    double log_delta = log(delta);
-    int st;
-    *second = HS_LEFT_OUT;
-    C->run.add = 0;
-    st = hs_contour_eps(C, log_delta, work, n_work, out);
-    if (st != HS_OK) return st;
-    if (out->lower > 0 && hs_contour_add_below(C, wall, out->lower, nextafter(log_delta, -HUGE_VAL), work, n_work))
-        return st;
-    C->run.add = 1;
-    *second = hs_contour_eps(C, log_delta, work, n_work, out + 1);
+    *second = hs_contour_ask(C, have_eps, value, work, n_work, out + 1);
     return st;
 }

@@ -367,3 +367,9 @@ int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work
     }
     return found;
 }
+
+int hs_contour_ask(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, hs_crossing *out)
+{
+    if (have_eps) return hs_contour_delta(C, value, work, n_work, &out->delta);
+    return hs_contour_eps(C, value, work, n_work, out);
+}

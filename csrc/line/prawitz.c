@@ -310,8 +310,8 @@ static int prepare_line(hs_prawitz *S, int have_eps, double log_delta, double *w
     if (n_work < hs_prawitz_work() || S->run.b < 1) return HS_SCRATCH;
     for (S->ktot = S->low = S->high = 0, j = 0; j < S->run.b; j++) {
         double low, high;
-        int laplace = S->run.kind[j] == HS_LAW_LAPLACE;
-        if (!laplace && S->run.kind[j] != HS_LAW_NORMAL) return HS_BAD_ARGUMENT;
+        int laplace = hs_kind_of(&S->run, j) == HS_LAW_LAPLACE;
+        if (!laplace && hs_kind_of(&S->run, j) != HS_LAW_NORMAL) return HS_BAD_ARGUMENT;
         if (laplace && !(S->run.m[j] <= HS_LAPLACE_STEP_MAX)) return HS_BAD_ARGUMENT;
         S->ktot += S->run.k[j];
         hs_prawitz_support(S, j, &low, &high);

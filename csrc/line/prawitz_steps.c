@@ -23,7 +23,7 @@ static hs_cgf smoothed_step_cgf(const hs_prawitz *S, int i, double t)
 {
     double a = S->run.add ? -t : 1 + t, m = S->run.m[i], q = S->run.q[i];
     hs_prawitz_kept *kept = (hs_prawitz_kept *)S->kept;
-    if (S->run.b == 1 && S->run.kind[i] == HS_LAW_NORMAL &&
+    if (S->run.b == 1 && hs_kind_of(&S->run, i) == HS_LAW_NORMAL &&
         q < 1) { /* all the tilts of one step share a grid, or a few */
         if (!(kept->G.a_lo <= a && a <= kept->G.a_hi)) {
             double lo = a < 0 ? 2 * a : 0, hi = a > 0 ? fmax(1.5 * a, 1) : 0;
@@ -31,7 +31,8 @@ static hs_cgf smoothed_step_cgf(const hs_prawitz *S, int i, double t)
         }
         if (kept->G.a_lo <= a && a <= kept->G.a_hi) return hs_coarse_cgf(&kept->G, a);
     }
-    return S->run.kind[i] == HS_LAW_NORMAL ? hs_cgf_estimate(m, q, a) : hs_laplace_step_cgf_estimate(m, q, a, &S->rule);
+    return hs_kind_of(&S->run, i) == HS_LAW_NORMAL ? hs_cgf_estimate(m, q, a)
+                                                   : hs_laplace_step_cgf_estimate(m, q, a, &S->rule);
 }
 
 int hs_prawitz_sparse(const hs_prawitz *S) { return S->run.b > 48 ? S->run.b / 48 : 1; }
@@ -63,8 +64,10 @@ hs_cgf hs_prawitz_cgf_estimate(const hs_prawitz *S, double t)
 void hs_prawitz_support(const hs_prawitz *S, int i, double *low, double *high)
 {
     double m = S->run.m[i], q = S->run.q[i], k = S->run.k[i], x;
-    *low = S->run.kind[i] == HS_LAW_LAPLACE ? k * log((1 - q) + q * exp(-m)) : q < 1 ? k * log1p(-q) : -HUGE_VAL;
-    *high = S->run.kind[i] == HS_LAW_LAPLACE ? k * log((1 - q) + q * exp(m)) : HUGE_VAL;
+    *low = hs_kind_of(&S->run, i) == HS_LAW_LAPLACE ? k * log((1 - q) + q * exp(-m))
+           : q < 1                                  ? k * log1p(-q)
+                                                    : -HUGE_VAL;
+    *high = hs_kind_of(&S->run, i) == HS_LAW_LAPLACE ? k * log((1 - q) + q * exp(m)) : HUGE_VAL;
     if (S->run.add) {
         x = *low;
         *low = -*high;
@@ -150,7 +153,7 @@ static int open_step(hs_prawitz *S, int i, double y_grid, double R, hs_opened *O
     a[1] = S->s_left;
     a[2] = S->t;
     for (j = 0; j < 3; j++) a[j] = S->run.add ? -a[j] : 1 + a[j];
-    O->kind = S->run.kind[i];
+    O->kind = hs_kind_of(&S->run, i);
     O->m = m;
     O->q = S->run.q[i];
     O->n_gl = S->rule.n;
@@ -334,7 +337,7 @@ int hs_prawitz_visit(hs_prawitz *S, double *work)
     for (i = 0; i < S->run.b; i++) {
         double quad[LEVELS];
         if (hs_stopped(S->poll, 2e4 + 100 * (double)S->N)) return HS_INTERRUPTED;
-        if (S->run.kind[i] == HS_LAW_NORMAL && S->run.q[i] == 1) {
+        if (hs_kind_of(&S->run, i) == HS_LAW_NORMAL && S->run.q[i] == 1) {
             smoothed_visit_gaussian(S, S->run.m[i], S->run.k[i]);
             continue;
         }
@@ -356,7 +359,7 @@ static int open_coarse(const hs_prawitz *S, int j, hs_grid *G, double *log_m, do
     double c1, c2;
     int st;
     *log_m = smoothed_step_cgf(S, j, S->t).K;
-    if (S->run.kind[j] == HS_LAW_LAPLACE) st = hs_laplace_step_grid(G, m, q, &S->rule, work);
+    if (hs_kind_of(&S->run, j) == HS_LAW_LAPLACE) st = hs_laplace_step_grid(G, m, q, &S->rule, work);
     else st = hs_grid_build(G, m, q, 0.15 / fmax(m, 1), -7 - hs_left_reach_upper(m, q, a), fmax(a * m, 0) + 7, work);
     if (st) return st;
     hs_grid_weights(G, a, *log_m, &c1, &c2);
@@ -373,11 +376,11 @@ static double far_estimate(const hs_prawitz *S, double y, int stride, hs_grid *G
         j = pick(S, i, stride);
         m = S->run.m[j];
         total += S->run.k[j];
-        if (S->run.kind[j] == HS_LAW_NORMAL && S->run.q[j] == 1) {
+        if (hs_kind_of(&S->run, j) == HS_LAW_NORMAL && S->run.q[j] == 1) {
             far += 0.5 * S->run.k[j] * m * m * y * y;
             continue;
         }
-        if (S->run.kind[j] == HS_LAW_LAPLACE || (S->run.b > 1 && open_coarse(S, j, G, &log_m, work))) continue;
+        if (hs_kind_of(&S->run, j) == HS_LAW_LAPLACE || (S->run.b > 1 && open_coarse(S, j, G, &log_m, work))) continue;
         far -= S->run.k[j] * log(hs_grid_far_upper(G, a, y));
     }
     return far * S->ktot / total;
@@ -396,7 +399,7 @@ static int sample_decay(const hs_prawitz *S, double y0, double target, hs_grid *
     int stride = hs_prawitz_sparse(S), i, j;
     for (j = 0; j < SAMPLES; j++) log_f[j] = 0;
     for (i = 0; i < S->run.b; i += stride) {
-        int at = pick(S, i, stride), plain = S->run.kind[at] == HS_LAW_NORMAL && S->run.q[at] == 1;
+        int at = pick(S, i, stride), plain = hs_kind_of(&S->run, at) == HS_LAW_NORMAL && S->run.q[at] == 1;
         double m = S->run.m[at], k = S->run.k[at], y = y0;
         double zr, zi;
         total += k;

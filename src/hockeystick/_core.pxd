@@ -80,18 +80,15 @@ cdef extern from "hs.h" nogil:
     int hs_contour_estimate(hs_contour *C, double eps, double *work, int64_t n_work, double *log_delta)
     int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double *work, int64_t n_work,
                                   double *upper)
-    int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs_point *out)
+    int hs_contour_ask(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, hs_crossing *out)
     int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, int64_t n_work, double *out)
-    int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work, hs_crossing *out)
     # both.c
     enum:
         HS_LEFT_OUT
     ctypedef struct hs_ceiling:
         double log_delta, tilt, at_zero
-    int hs_contour_larger_delta(hs_contour *C, double eps, double known, double *work, int64_t n_work, hs_point *out,
-                                int *second, hs_ceiling *upper)
-    int hs_contour_larger_eps(hs_contour *C, double delta, double wall, double *work, int64_t n_work, hs_crossing *out,
-                              int *second)
+    int hs_contour_larger(hs_contour *C, int have_eps, double value, double known, double *work, int64_t n_work,
+                          hs_crossing *out, int *second, hs_ceiling *upper)
     # kept.c
     enum:
         HS_KEPT_MORE

@@ -1,13 +1,13 @@
+from collections.abc import Iterator
 from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .answers import Crossing, Saddle, Scaled
+from .answers import Saddle, Scaled
 
 _Vector: TypeAlias = NDArray[np.float64]
 _Terms: TypeAlias = tuple[float, float, float, float]
-_Families: TypeAlias = NDArray[np.intc]
 _SixTerms: TypeAlias = tuple[float, float, float, float, float, float]
 _Longs: TypeAlias = NDArray[np.int64]
 _Table: TypeAlias = NDArray[np.float64]
@@ -34,183 +34,86 @@ JUMPS_STEPS: int
 SHORT_LINE: int
 TURN: int
 
+@final
+class Rows:
+    shift: _Vector
+    q: _Vector
+    k: _Vector
+    kind: NDArray[np.intc] | None
+    pairs: Any
+    fits: _Table | None
+    ruled: int
+    light: int
+    outline: _Table | None
+    light_outline: int
+    def __new__(
+        cls,
+        shift: _Vector,
+        q: _Vector,
+        k: _Vector,
+        kind: NDArray[np.intc] | None = ...,
+        pairs: NDArray[np.uint8] | None = ...,
+        fits: _Table | None = ...,
+        ruled: int = ...,
+        light: int = ...,
+        outline: _Table | None = ...,
+        light_outline: int = ...,
+    ) -> Rows: ...
+    def __iter__(self) -> Iterator[_Vector]: ...
+
 def check(status: int, where: str = "core") -> None: ...
 def jumps_work(steps: int) -> int: ...
-def jumps_delta(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    add: int,
-    eps: float,
-    node: _Vector,
-    weight: _Vector,
-    work: _Vector,
-    pairs: NDArray[np.uint8] | None = ...,
-) -> Scaled: ...
-def jumps_eps(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    add: int,
-    log_delta: float,
-    node: _Vector,
-    weight: _Vector,
-    work: _Vector,
-    pairs: NDArray[np.uint8] | None = ...,
-) -> Crossing: ...
+def jumps_ask(
+    rows: Rows, add: int, have_eps: int, value: float, node: _Vector, weight: _Vector, work: _Vector
+) -> Any: ...
 def hyperbola_work(b: int) -> int: ...
 def few_work(cells: int) -> int: ...
 def few_delta(pair: NDArray[np.uint8], k: int, eps: float, node: _Vector, weight: _Vector, work: _Vector) -> Scaled: ...
 def bulk_line_work() -> int: ...
-def bulk_line_delta(
+def bulk_line_ask(
     pair: NDArray[np.uint8],
     k: float,
-    eps: float,
-    node: _Vector,
-    weight: _Vector,
-    work: _Vector,
-    known: float = ...,
-) -> Scaled: ...
-def bulk_line_eps(
-    pair: NDArray[np.uint8],
-    k: float,
-    log_delta: float,
+    have_eps: int,
+    value: float,
     node: _Vector,
     weight: _Vector,
     work: _Vector,
     start: float = ...,
     known: float = ...,
-) -> Crossing: ...
+) -> Any: ...
 def bulk_upper(
     pair: NDArray[np.uint8], k: float, eps: float, enough: float, node: _Vector, weight: _Vector, work: _Vector
 ) -> tuple[int, float]: ...
-def hyperbola_delta(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
+def hyperbola_ask(rows: Rows, add: int, have_eps: int, value: float, log_tol: float, work: _Vector) -> Any: ...
+def contour_ask(
+    rows: Rows,
     add: int,
-    eps: float,
-    log_tol: float,
-    work: _Vector,
-    pairs: NDArray[np.uint8] | None = ...,
-) -> Scaled: ...
-def hyperbola_eps(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    add: int,
-    log_delta: float,
-    log_tol: float,
-    work: _Vector,
-    pairs: NDArray[np.uint8] | None = ...,
-) -> Crossing: ...
-def contour_delta(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    add: int,
-    eps: float,
+    have_eps: int,
+    value: float,
     rtol: float,
     T0: float,
     n_threads: int,
     work: _Vector,
     n_max: int = ...,
-    pairs: NDArray[np.uint8] | None = ...,
-    fits: _Table | None = ...,
-    ruled: int = ...,
-    light: int = ...,
-    outline: _Table | None = ...,
-    light_outline: int = ...,
-) -> Scaled: ...
+) -> Any: ...
 def contour_curve(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    add: int,
-    eps: _Vector,
-    rtol: float,
-    T0: float,
-    n_threads: int,
-    work: _Vector,
-    fits: _Table | None = ...,
-    ruled: int = ...,
-    light: int = ...,
-    outline: _Table | None = ...,
-    light_outline: int = ...,
-    pairs: NDArray[np.uint8] | None = ...,
+    rows: Rows, add: int, eps: _Vector, rtol: float, T0: float, n_threads: int, work: _Vector
 ) -> NDArray[np.float64]: ...
-def contour_eps(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    add: int,
-    log_delta: float,
-    rtol: float,
-    T0: float,
-    n_threads: int,
-    work: _Vector,
-    n_max: int = ...,
-    pairs: NDArray[np.uint8] | None = ...,
-    fits: _Table | None = ...,
-    ruled: int = ...,
-    light: int = ...,
-    outline: _Table | None = ...,
-    light_outline: int = ...,
-) -> Crossing: ...
-def contour_larger_delta(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    eps: float,
+def contour_larger(
+    rows: Rows,
+    have_eps: int,
+    value: float,
     known: float,
     rtol: float,
     T0: float,
     n_threads: int,
     work: _Vector,
     n_max: int = ...,
-) -> tuple[Scaled, Scaled | None, float, float]: ...
-def contour_larger_eps(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    delta: float,
-    wall: float,
-    rtol: float,
-    T0: float,
-    n_threads: int,
-    work: _Vector,
-    n_max: int = ...,
-) -> tuple[Crossing, Crossing | None]: ...
+) -> tuple[Any, Any, float, float]: ...
 def chernoff_upper(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    add: int,
-    have_eps: int,
-    value: float,
-    work: _Vector,
-    pairs: NDArray[np.uint8] | None = ...,
-    fits: _Table | None = ...,
-    ruled: int = ...,
-    light: int = ...,
-    outline: _Table | None = ...,
-    light_outline: int = ...,
-    tilt: float = ...,
+    rows: Rows, add: int, have_eps: int, value: float, work: _Vector, tilt: float = ...
 ) -> tuple[int, float, float]: ...
-def contour_estimate(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    add: int,
-    eps: float,
-    work: _Vector,
-    pairs: NDArray[np.uint8] | None = ...,
-    fits: _Table | None = ...,
-    ruled: int = ...,
-    light: int = ...,
-    outline: _Table | None = ...,
-    light_outline: int = ...,
-) -> tuple[int, float]: ...
+def contour_estimate(rows: Rows, add: int, eps: float, work: _Vector) -> tuple[int, float]: ...
 def contour_work(b: int, n_threads: int = 1) -> int: ...
 
 KEPT_MORE: int
@@ -222,9 +125,7 @@ KEPT_ROOM: int
 KEPT_WORK: int
 
 def kept_make(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
+    rows: Rows,
     add: int,
     have_eps: int,
     value: float,
@@ -232,14 +133,8 @@ def kept_make(
     T0: float,
     kept: _Vector,
     work: _Vector,
-    fits: _Table | None = ...,
-    ruled: int = ...,
-    light: int = ...,
-    outline: _Table | None = ...,
-    light_outline: int = ...,
     more: int = ...,
     n_threads: int = ...,
-    pairs: NDArray[np.uint8] | None = ...,
     sides: int = ...,
 ) -> int: ...
 def kept_size(kept: _Vector) -> int: ...
@@ -289,14 +184,12 @@ def individual_charge_some(
 ) -> tuple[int, int, int]: ...
 def individual_scatter(index: NDArray[np.int64], words: NDArray[np.int64], spent: NDArray[np.int64]) -> None: ...
 def individual_checksum(spent: NDArray[np.int64], limit: int, n_threads: int) -> tuple[int, int]: ...
-def individual_tilts(m: _Vector, q: _Vector, add: int, k_total: float, t: _Vector, n_threads: int) -> _Vector: ...
+def individual_tilts(rows: Rows, add: int, k_total: float, t: _Vector, n_threads: int) -> _Vector: ...
 def individual_chernoff(
     counts: NDArray[np.int32], t: _Vector, up: _Vector, log_delta: float, n_threads: int
 ) -> tuple[_Vector, NDArray[np.int32]]: ...
 def individual_group(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
+    rows: Rows,
     add: int,
     margin: float,
     T0: float,
@@ -361,62 +254,14 @@ def sampling_truncation(
 ) -> tuple[tuple[float, float], tuple[float, float], tuple[float, float]]: ...
 def sampling_tails(q: float, q_err: float, up: float, down: float, s: _Vector) -> tuple[_Vector, float]: ...
 def saddle_work() -> int: ...
-def saddle_delta(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    add: int,
-    eps: float,
-    kind: int,
-    work: _Vector,
-    fits: _Table | None = ...,
-) -> Saddle: ...
-def saddle_eps(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    add: int,
-    log_delta: float,
-    kind: int,
-    work: _Vector,
-    fits: _Table | None = ...,
-) -> Saddle: ...
-def saddle_eps_both(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    log_delta: float,
-    kind: int,
-    wall: float,
-    work: _Vector,
-    fits: _Table | None = ...,
-) -> Saddle: ...
-def saddle_cumulants(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    add: int,
-    t: float,
-    work: _Vector,
-    fits: _Table | None = ...,
-) -> tuple[int, _Vector]: ...
+def saddle_ask(rows: Rows, add: int, have_eps: int, value: float, kind: int, work: _Vector) -> Saddle: ...
+def saddle_eps_both(rows: Rows, log_delta: float, kind: int, wall: float, work: _Vector) -> Saddle: ...
+def saddle_cumulants(rows: Rows, add: int, t: float, work: _Vector) -> tuple[int, _Vector]: ...
 def saddle_moments_upper(
-    m: _Vector, q: _Vector, k: _Vector, add: int, have_eps: int, value: float, work: _Vector
+    rows: Rows, add: int, have_eps: int, value: float, work: _Vector
 ) -> tuple[int, float, float]: ...
 def saddle_delta_upper(
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    add: int,
-    eps: float,
-    enough: float,
-    n_threads: int,
-    work: _Vector,
-    fits: NDArray[np.float64] | None = None,
-    ruled: int = 0,
-    light: int = 0,
-    outline: NDArray[np.float64] | None = None,
-    light_outline: int = 0,
+    rows: Rows, add: int, eps: float, enough: float, n_threads: int, work: _Vector
 ) -> tuple[int, float, float, float]: ...
 def saddle_atoms(
     first: NDArray[np.int64],
@@ -432,49 +277,31 @@ def saddle_atoms_cgf(
     first: NDArray[np.int64], loss: _Vector, num: _Vector, k: _Vector, errors: _Vector, t: float
 ) -> tuple[int, float, float]: ...
 def edgeworth_moments(kind: int, m: float, q: float, x: _Vector, w: _Vector) -> tuple[_Vector, _Vector]: ...
-def edgeworth_totals(
-    kind: _Families, m: _Vector, q: _Vector, k: _Vector, add: int, x: _Vector, w: _Vector
-) -> tuple[_Vector, _Vector]: ...
+def edgeworth_totals(rows: Rows, add: int, x: _Vector, w: _Vector) -> tuple[_Vector, _Vector]: ...
 def edgeworth_delta(Y: _Vector, X: _Vector, form: int, order: int, eps: float) -> tuple[float, float]: ...
 def edgeworth_eps(Y: _Vector, X: _Vector, form: int, order: int, log_delta: float) -> float: ...
-def prawitz_delta(
-    kind: _Families,
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
+def prawitz_ask(
+    rows: Rows,
     add: int,
+    have_eps: int,
+    value: float,
     x: _Vector,
     w: _Vector,
-    eps: float,
     T0: float,
     T: float,
     work: _Vector,
-    fits: _Table | None = ...,
-) -> tuple[int, float, float, float, float, _SixTerms, float]: ...
-def prawitz_eps(
-    kind: _Families,
-    m: _Vector,
-    q: _Vector,
-    k: _Vector,
-    add: int,
-    x: _Vector,
-    w: _Vector,
-    log_delta: float,
-    T0: float,
-    T: float,
-    work: _Vector,
-    fits: _Table | None = ...,
 ) -> tuple[int, float, float, float, float, _SixTerms, float]: ...
 def prawitz_work() -> int: ...
 def edgeworth_bounded(kind: int, m: float, q: float, which: int, x: _Vector, w: _Vector) -> tuple[_Vector, _Vector]: ...
 def edgeworth_modulus_upper(
     kind: int, m: float, q: float, which: int, x: _Vector, w: _Vector, y0: float, y1: float, work: _Vector
 ) -> float: ...
-def mixed_delta(
+def mixed_ask(
     table: _Table,
     points: _Table,
     lattice: _Vector,
-    eps: float,
+    have_eps: int,
+    value: float,
     rtol: float,
     T0: float,
     wide: float,
@@ -482,19 +309,20 @@ def mixed_delta(
     place: _Vector,
     work: _Vector,
     tables: _Vector | None = ...,
-) -> Scaled: ...
+) -> Any: ...
 
 @final
 class MixedLine:
     def __new__(cls, complement: bool = False) -> MixedLine: ...
     @property
     def placed(self) -> bool: ...
-    def delta(
+    def ask(
         self,
         table: _Table,
         points: _Table,
         lattice: _Vector,
-        eps: float,
+        have_eps: int,
+        value: float,
         rtol: float,
         T0: float,
         wide: float,
@@ -506,19 +334,6 @@ class MixedLine:
     def near(self, eps: float) -> Scaled: ...
     def curve(self, eps: _Vector) -> _Table: ...
 
-def mixed_eps(
-    table: _Table,
-    points: _Table,
-    lattice: _Vector,
-    log_delta: float,
-    rtol: float,
-    T0: float,
-    wide: float,
-    n_nodes: int,
-    place: _Vector,
-    work: _Vector,
-    tables: _Vector | None = ...,
-) -> Crossing: ...
 def mixed_cgf(
     table: _Table, points: _Table, lattice: _Vector, t: float, work: _Vector, tables: _Vector | None = ...
 ) -> tuple[int, float, float]: ...

@@ -74,37 +74,87 @@ cdef inline int passed(hs_poll *poll) except -1:
     return -1 if poll.stop else 0
 
 
-cdef hs_run run_of(m, q, k, int add, const double[:, ::1] fits=None, const int[::1] kind=None, int ruled=0,
-                   const unsigned char[::1] pairs=None, int light=0, const double[:, ::1] outline=None,
-                   int light_outline=0) except *:
-    """The arrays of a run, which the caller keeps alive."""
+@cython.final
+@cython.no_gc
+cdef class Rows:
+    """A run as the gate takes it: arrays (m, q, k) of equal length, contiguous doubles, that must not change.
+
+    shift : m = sensitivity/sigma > 0, or sensitivity/scale of Laplace noise.   q : sampling rate, 1 of plain steps.
+    k : counts.   kind : NORMAL or LAPLACE of every row; None: all are Gaussian.   pairs : bytes of hs_pair, of which
+    those with branches are two-sided pairs, turned to the direction, in place of their rows; None: there are none.
+    fits, ruled, light, outline, light_outline : of a rule (compression.py) what it is off by, rows of hs_fit; how many
+    of the last rows are of rates below 1, and how many the tail of a line leaves out; m, q, k of a few steps that a
+    line is placed by, the last of them light.
+    """
+    cdef readonly object shift, q, k, kind, pairs, fits, outline
+    cdef readonly int ruled, light, light_outline
     cdef hs_run run
+
+    def __cinit__(self, shift, q, k, kind=None, pairs=None, fits=None, int ruled=0, int light=0, outline=None,
+                  int light_outline=0):
+        cdef hs_run *run = &self.run
+        cdef Py_ssize_t b = cnp.PyArray_SIZE(shift) if type(shift) is cnp.ndarray else -1
+        self.shift, self.q, self.k, self.kind = shift, q, k, kind
+        self.pairs, self.fits, self.outline = pairs, fits, outline
+        self.ruled, self.light, self.light_outline = ruled, light, light_outline
+        run.ruled, run.light, run.light_outline = ruled, light, light_outline
+        if b == 0 and len(q) == len(k) == 0:
+            return
+        run.b = lengths(b, b, b)
+        run.m, run.q, run.k = doubles(shift, b), doubles(q, b), doubles(k, b)
+        if kind is not None:
+            lend_kinds(run, kind)
+        if pairs is not None:
+            lend_pairs(run, pairs)
+        if fits is not None:
+            lend_fits(run, fits)
+        if outline is not None:
+            lend_outline(run, outline)
+        if not (0 <= light <= ruled <= (run.b if run.n_fits else 0) and 0 <= light_outline <= run.n_outline):
+            check(HS_BAD_ARGUMENT, "rows")
+
+    def __iter__(self):
+        return iter((self.shift, self.q, self.k))
+
+    def __reduce__(self):
+        return Rows, (self.shift, self.q, self.k, self.kind, self.pairs, self.fits, self.ruled, self.light,
+                      self.outline, self.light_outline)
+
+
+cdef int lend_kinds(hs_run *run, const int[::1] kind) except -1:
+    lengths(run.b, kind.shape[0], run.b)
+    run.kind = &kind[0]
+    return 0
+
+
+cdef int lend_pairs(hs_run *run, const unsigned char[::1] pairs) except -1:
+    if pairs.shape[0] != run.b * <Py_ssize_t>sizeof(hs_pair):
+        check(HS_BAD_ARGUMENT, "rows")
+    run.pair = <const hs_pair *>&pairs[0]
+    return 0
+
+
+cdef int lend_fits(hs_run *run, const double[:, ::1] fits) except -1:
     cdef int i
-    cdef Py_ssize_t b = cnp.PyArray_SIZE(m) if type(m) is cnp.ndarray else 0
-    memset(&run, 0, sizeof(run))
-    run.b, run.add = lengths(b, b, b), add
-    run.m, run.q, run.k = doubles(m, b), doubles(q, b), doubles(k, b)
-    if kind is not None:
-        lengths(b, kind.shape[0], b)
-        run.kind = &kind[0]
-    if pairs is not None:
-        if pairs.shape[0] != b * <Py_ssize_t>sizeof(hs_pair):
-            check(HS_BAD_ARGUMENT, "contour")
-        run.pair = <const hs_pair *>&pairs[0]
-    if fits is not None:
-        lengths(10, fits.shape[1], 10)
-        run.n_fits, run.fits = lengths(fits.shape[0], fits.shape[0], fits.shape[0]), <const hs_fit *>&fits[0, 0]
-        for i in range(run.n_fits):
-            run.apart = run.apart or run.fits[i].of == HS_FIT_TAIL
-    if not 0 <= light <= ruled <= (run.b if fits is not None else 0):
-        check(HS_BAD_ARGUMENT, "contour")
-    run.ruled, run.light = ruled, light
-    if outline is not None:
-        lengths(3, outline.shape[0], 3)
-        run.n_outline, run.outline = lengths(outline.shape[1], outline.shape[1], outline.shape[1]), &outline[0, 0]
-        if not 0 <= light_outline <= run.n_outline:
-            check(HS_BAD_ARGUMENT, "contour")
-        run.light_outline = light_outline
+    lengths(10, fits.shape[1], 10)
+    run.n_fits, run.fits = lengths(fits.shape[0], fits.shape[0], fits.shape[0]), <const hs_fit *>&fits[0, 0]
+    for i in range(run.n_fits):
+        run.apart = run.apart or run.fits[i].of == HS_FIT_TAIL
+    return 0
+
+
+cdef int lend_outline(hs_run *run, const double[:, ::1] outline) except -1:
+    lengths(3, outline.shape[0], 3)
+    run.n_outline, run.outline = lengths(outline.shape[1], outline.shape[1], outline.shape[1]), &outline[0, 0]
+    return 0
+
+
+cdef inline hs_run run_of(Rows rows, int add) except *:
+    """The arrays of a run, which the caller keeps alive, in one direction."""
+    cdef hs_run run = rows.run
+    if run.b == 0:
+        check(HS_BAD_ARGUMENT, "lengths of arrays")
+    run.add = add
     return run
 
 
@@ -158,35 +208,30 @@ cdef object crossing(int status, const hs_crossing *at, bint ruled=False):
     return named(Crossing, (status, at.lower, at.estimate, at.upper, terms, p.n_nodes))
 
 
+cdef object answer(int status, bint have_eps, const hs_crossing *at, bint ruled=False):
+    """A Scaled at eps, or a Crossing at a log of delta."""
+    return scaled(status, &at.delta, ruled) if have_eps else crossing(status, at, ruled)
+
+
 def jumps_work(int steps):
     """Doubles of scratch that a jumps function needs."""
     return hs_jumps_work(steps)
 
 
-def jumps_delta(m, q, k, int add, double eps, const double[::1] node, const double[::1] weight, double[::1] work,
-                const unsigned char[::1] pairs=None):
-    """Scaled: one certified delta; see hs.h."""
-    cdef hs_run run = run_of(m, q, k, add, None, None, 0, pairs)
-    cdef hs_rule rule = rule_of(node, weight)
-    cdef hs_point p
-    cdef int status
-    memset(&p, 0, sizeof(p))
-    with nogil:
-        status = hs_jumps_delta(&run, eps, &rule, &work[0], work.shape[0], &p)
-    return scaled(status, &p)
-
-
-def jumps_eps(m, q, k, int add, double log_delta, const double[::1] node, const double[::1] weight, double[::1] work,
-              const unsigned char[::1] pairs=None):
-    """Crossing: one certified eps; see hs.h."""
-    cdef hs_run run = run_of(m, q, k, add, None, None, 0, pairs)
+def jumps_ask(Rows rows not None, int add, bint have_eps, double value, const double[::1] node,
+              const double[::1] weight, double[::1] work):
+    """Scaled: one certified delta at eps = value; Crossing: one certified eps at log delta = value; see hs.h."""
+    cdef hs_run run = run_of(rows, add)
     cdef hs_rule rule = rule_of(node, weight)
     cdef hs_crossing at
     cdef int status
     memset(&at, 0, sizeof(at))
     with nogil:
-        status = hs_jumps_eps(&run, log_delta, &rule, &work[0], work.shape[0], &at)
-    return crossing(status, &at)
+        if have_eps:
+            status = hs_jumps_delta(&run, value, &rule, &work[0], work.shape[0], &at.delta)
+        else:
+            status = hs_jumps_eps(&run, value, &rule, &work[0], work.shape[0], &at)
+    return answer(status, have_eps, &at)
 
 
 def bulk_line_work():
@@ -194,30 +239,21 @@ def bulk_line_work():
     return hs_bulk_line_work()
 
 
-def bulk_line_delta(const unsigned char[::1] pair not None, double k, double eps, const double[::1] node,
-                    const double[::1] weight, double[::1] work, double known=HUGE_VAL):
-    """Scaled: one certified delta; see hs.h."""
-    cdef const hs_pair *one = pair_of(pair)
-    cdef hs_rule rule = rule_of(node, weight)
-    cdef hs_point p
-    cdef int status
-    memset(&p, 0, sizeof(p))
-    with nogil:
-        status = hs_bulk_line_delta(one, k, eps, known, &rule, &work[0], work.shape[0], &p)
-    return scaled(status, &p)
-
-
-def bulk_line_eps(const unsigned char[::1] pair not None, double k, double log_delta, const double[::1] node,
-                  const double[::1] weight, double[::1] work, double start=0, double known=HUGE_VAL):
-    """Crossing: one certified eps; see hs.h."""
+def bulk_line_ask(const unsigned char[::1] pair not None, double k, bint have_eps, double value,
+                  const double[::1] node, const double[::1] weight, double[::1] work, double start=0,
+                  double known=HUGE_VAL):
+    """Scaled or Crossing, as of jumps_ask; start is of the latter; see hs.h."""
     cdef const hs_pair *one = pair_of(pair)
     cdef hs_rule rule = rule_of(node, weight)
     cdef hs_crossing at
     cdef int status
     memset(&at, 0, sizeof(at))
     with nogil:
-        status = hs_bulk_line_eps(one, k, log_delta, start, known, &rule, &work[0], work.shape[0], &at)
-    return crossing(status, &at)
+        if have_eps:
+            status = hs_bulk_line_delta(one, k, value, known, &rule, &work[0], work.shape[0], &at.delta)
+        else:
+            status = hs_bulk_line_eps(one, k, value, start, known, &rule, &work[0], work.shape[0], &at)
+    return answer(status, have_eps, &at)
 
 
 def bulk_upper(const unsigned char[::1] pair not None, double k, double eps, double enough, const double[::1] node,
@@ -245,132 +281,84 @@ def few_delta(const unsigned char[::1] pair, int k, double eps, const double[::1
     return scaled(status, &p)
 
 
-def hyperbola_delta(m, q, k, int add, double eps, double log_tol, double[::1] work,
-                    const unsigned char[::1] pairs=None):
-    """Scaled: one certified delta; see hs.h."""
-    cdef hs_run run = run_of(m, q, k, add, None, None, 0, pairs)
-    cdef hs_point p
-    cdef int status
-    memset(&p, 0, sizeof(p))
-    with nogil:
-        status = hs_hyperbola_delta(&run, eps, log_tol, &work[0], work.shape[0], &p)
-    return scaled(status, &p)
-
-
-def hyperbola_eps(m, q, k, int add, double log_delta, double log_tol, double[::1] work,
-                  const unsigned char[::1] pairs=None):
-    """Crossing: one certified eps; see hs.h."""
-    cdef hs_run run = run_of(m, q, k, add, None, None, 0, pairs)
+def hyperbola_ask(Rows rows not None, int add, bint have_eps, double value, double log_tol, double[::1] work):
+    """Scaled or Crossing, as of jumps_ask; see hs.h."""
+    cdef hs_run run = run_of(rows, add)
     cdef hs_crossing at
     cdef int status
     memset(&at, 0, sizeof(at))
     with nogil:
-        status = hs_hyperbola_eps(&run, log_delta, log_tol, &work[0], work.shape[0], &at)
-    return crossing(status, &at)
+        if have_eps:
+            status = hs_hyperbola_delta(&run, value, log_tol, &work[0], work.shape[0], &at.delta)
+        else:
+            status = hs_hyperbola_eps(&run, value, log_tol, &work[0], work.shape[0], &at)
+    return answer(status, have_eps, &at)
 
 
-cdef hs_contour contour_of(hs_run run, hs_poll *poll) noexcept nogil:
+cdef hs_contour contour_of(Rows rows, int add, hs_poll *poll) except *:
     cdef hs_contour C
     memset(&C, 0, sizeof(C))
-    C.run, C.n_threads, C.n_max, C.poll = run, 1, HS_OUTER_MAX, poll
+    C.run, C.n_threads, C.n_max, C.poll = run_of(rows, add), 1, HS_OUTER_MAX, poll
     return C
 
 
-def contour_delta(m, q, k, int add, double eps, double rtol, double T0, int n_threads, cnp.ndarray work not None,
-                  int64_t n_max=HS_OUTER_MAX, const unsigned char[::1] pairs=None, const double[:, ::1] fits=None,
-                  int ruled=0, int light=0, const double[:, ::1] outline=None, int light_outline=0):
-    """Scaled: one certified delta; see hs.h."""
+def contour_ask(Rows rows not None, int add, bint have_eps, double value, double rtol, double T0, int n_threads,
+                cnp.ndarray work not None, int64_t n_max=HS_OUTER_MAX):
+    """Scaled or Crossing, as of jumps_ask; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs, light, outline, light_outline), &poll)
-    cdef hs_point p
+    cdef hs_contour C = contour_of(rows, add, &poll)
+    cdef hs_crossing at
     cdef int status
     cdef int64_t n_lent = cnp.PyArray_SIZE(work)
     cdef double *lent = doubles(work, n_lent)
-    memset(&p, 0, sizeof(p))
+    memset(&at, 0, sizeof(at))
     C.n_threads, C.n_max, C.rtol, C.T0 = n_threads, n_max, rtol, T0
     with nogil:
-        status = hs_contour_delta(&C, eps, lent, n_lent, &p)
+        status = hs_contour_ask(&C, have_eps, value, lent, n_lent, &at)
     passed(&poll)
-    return scaled(status, &p, fits is not None)
+    return answer(status, have_eps, &at, C.run.n_fits > 0)
 
 
-def contour_curve(m, q, k, int add, const double[::1] eps, double rtol, double T0, int n_threads, double[::1] work,
-                  const double[:, ::1] fits=None, int ruled=0, int light=0,
-                  const double[:, ::1] outline=None, int light_outline=0, const unsigned char[::1] pairs=None):
+def contour_curve(Rows rows not None, int add, const double[::1] eps, double rtol, double T0, int n_threads,
+                  double[::1] work):
     """Rows (status, log_scale, lower, estimate, upper, five terms) of deltas at ascending eps; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs, light, outline, light_outline), &poll)
+    cdef hs_contour C = contour_of(rows, add, &poll)
     cdef int status
     out = np.empty((eps.shape[0], 10))
-    cdef double[:, ::1] rows = out
+    cdef double[:, ::1] o = out
     C.n_threads, C.rtol, C.T0 = n_threads, rtol, T0
     with nogil:
-        status = hs_contour_curve(&C, eps.shape[0], &eps[0], &work[0], work.shape[0], &rows[0, 0])
+        status = hs_contour_curve(&C, eps.shape[0], &eps[0], &work[0], work.shape[0], &o[0, 0])
     passed(&poll)
     check(status, "contour")
     return out
 
 
-def contour_eps(m, q, k, int add, double log_delta, double rtol, double T0, int n_threads, cnp.ndarray work not None,
-                int64_t n_max=HS_OUTER_MAX, const unsigned char[::1] pairs=None, const double[:, ::1] fits=None,
-                int ruled=0, int light=0, const double[:, ::1] outline=None, int light_outline=0):
-    """Crossing: one certified eps; see hs.h."""
+def contour_larger(Rows rows not None, bint have_eps, double value, double known, double rtol, double T0,
+                   int n_threads, cnp.ndarray work not None, int64_t n_max=HS_OUTER_MAX):
+    """(Scaled or Crossing of REMOVE, of ADD or None where that is left out, tilt, at_zero); see hs.h."""
     cdef hs_poll poll = polling()
-    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs, light, outline, light_outline), &poll)
-    cdef hs_crossing at
-    cdef int status
-    cdef int64_t n_lent = cnp.PyArray_SIZE(work)
-    cdef double *lent = doubles(work, n_lent)
-    memset(&at, 0, sizeof(at))
-    C.n_threads, C.n_max, C.rtol, C.T0 = n_threads, n_max, rtol, T0
-    with nogil:
-        status = hs_contour_eps(&C, log_delta, lent, n_lent, &at)
-    passed(&poll)
-    return crossing(status, &at, fits is not None)
-
-
-def contour_larger_delta(m, q, k, double eps, double known, double rtol, double T0, int n_threads,
-                         cnp.ndarray work not None, int64_t n_max=HS_OUTER_MAX):
-    """(Scaled of REMOVE, of ADD or None where that is left out, tilt, at_zero): certified deltas; see hs.h."""
-    cdef hs_poll poll = polling()
-    cdef hs_contour C = contour_of(run_of(m, q, k, 0), &poll)
-    cdef hs_point p[2]
-    cdef hs_ceiling upper = hs_ceiling(0, 0, 0)
-    cdef int status, second
-    cdef int64_t n_lent = cnp.PyArray_SIZE(work)
-    cdef double *lent = doubles(work, n_lent)
-    memset(p, 0, sizeof(p))
-    C.n_threads, C.n_max, C.rtol, C.T0 = n_threads, n_max, rtol, T0
-    with nogil:
-        status = hs_contour_larger_delta(&C, eps, known, lent, n_lent, p, &second, &upper)
-    passed(&poll)
-    return scaled(status, &p[0]), scaled(second, &p[1]) if second != HS_LEFT_OUT else None, upper.tilt, upper.at_zero
-
-
-def contour_larger_eps(m, q, k, double delta, double wall, double rtol, double T0, int n_threads,
-                       cnp.ndarray work not None, int64_t n_max=HS_OUTER_MAX):
-    """(Crossing of REMOVE, of ADD or None where that is left out): certified eps; see hs.h."""
-    cdef hs_poll poll = polling()
-    cdef hs_contour C = contour_of(run_of(m, q, k, 0), &poll)
+    cdef hs_contour C = contour_of(rows, 0, &poll)
     cdef hs_crossing at[2]
+    cdef hs_ceiling upper = hs_ceiling(0, 0, 0)
     cdef int status, second
     cdef int64_t n_lent = cnp.PyArray_SIZE(work)
     cdef double *lent = doubles(work, n_lent)
     memset(at, 0, sizeof(at))
     C.n_threads, C.n_max, C.rtol, C.T0 = n_threads, n_max, rtol, T0
     with nogil:
-        status = hs_contour_larger_eps(&C, delta, wall, lent, n_lent, at, &second)
+        status = hs_contour_larger(&C, have_eps, value, known, lent, n_lent, at, &second, &upper)
     passed(&poll)
-    return crossing(status, &at[0]), crossing(second, &at[1]) if second != HS_LEFT_OUT else None
+    return (answer(status, have_eps, &at[0]), answer(second, have_eps, &at[1]) if second != HS_LEFT_OUT else None,
+            upper.tilt, upper.at_zero)
 
 
-def chernoff_upper(m, q, k, int add, int have_eps, double value, double[::1] work,
-                   const unsigned char[::1] pairs=None, const double[:, ::1] fits=None, int ruled=0, int light=0,
-                   const double[:, ::1] outline=None, int light_outline=0, double tilt=0.0):
+def chernoff_upper(Rows rows not None, int add, int have_eps, double value, double[::1] work, double tilt=0.0):
     """(status, bound, tilt): an upper bound of log delta at eps = value, or of eps at log delta = value, or with a tilt
     in (-1, 0) of log(1 - delta); see hs.h."""
     cdef hs_poll poll = polling()
-    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs, light, outline, light_outline), &poll)
+    cdef hs_contour C = contour_of(rows, add, &poll)
     cdef double upper = 0
     cdef int status
     C.t = tilt
@@ -380,15 +368,12 @@ def chernoff_upper(m, q, k, int add, int have_eps, double value, double[::1] wor
     return status, upper, C.t
 
 
-def contour_estimate(m, q, k, int add, double eps, double[::1] work, const unsigned char[::1] pairs=None,
-                     const double[:, ::1] fits=None, int ruled=0, int light=0, const double[:, ::1] outline=None,
-                     int light_outline=0):
+def contour_estimate(Rows rows not None, int add, double eps, double[::1] work):
     """(status, about log delta at eps); see hs.h."""
     cdef hs_poll poll = polling()
-    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs, light, outline, light_outline), &poll)
+    cdef hs_contour C = contour_of(rows, add, &poll)
     cdef double log_delta = 0
     cdef int status
-    C.n_threads = 1
     with nogil:
         status = hs_contour_estimate(&C, eps, &work[0], work.shape[0], &log_delta)
     passed(&poll)
@@ -400,13 +385,11 @@ FIT_NODES, FIT_TAIL, FIT_LOSS = HS_FIT_NODES, HS_FIT_TAIL, HS_FIT_LOSS
 KEPT_MORE, KEPT_ROOM, KEPT_WORK = HS_KEPT_MORE, hs_kept_room(), hs_kept_work()
 
 
-def kept_make(m, q, k, int add, int have_eps, double value, double rtol, double T0, double[::1] kept,
-              double[::1] work, const double[:, ::1] fits=None, int ruled=0, int light=0,
-              const double[:, ::1] outline=None, int light_outline=0, int more=HS_KEPT_MORE, int n_threads=1,
-              const unsigned char[::1] pairs=None, int sides=1):
+def kept_make(Rows rows not None, int add, int have_eps, double value, double rtol, double T0, double[::1] kept,
+              double[::1] work, int more=HS_KEPT_MORE, int n_threads=1, int sides=1):
     """The status of a line that was made to be kept in KEPT_ROOM doubles; see hs.h."""
     cdef hs_poll poll = polling()
-    cdef hs_contour C = contour_of(run_of(m, q, k, add, fits, None, ruled, pairs, light, outline, light_outline), &poll)
+    cdef hs_contour C = contour_of(rows, add, &poll)
     cdef int status
     lengths(kept.shape[0], hs_kept_room(), hs_kept_room())
     C.rtol, C.T0, C.more, C.sides, C.n_threads = rtol, T0, more, sides, n_threads
@@ -436,7 +419,7 @@ def kept_ask(double[::1] kept, const double[:, ::1] rows, int n_kept, int have_e
     memset(&at, 0, sizeof(at))
     with nogil:
         status = hs_kept_ask(&kept[0], &more, have_eps, value, &work[0], work.shape[0], &at, &below)
-    return (scaled(status, &at.delta, ruled) if have_eps else crossing(status, &at, ruled)), below
+    return answer(status, have_eps, &at, ruled), below
 
 
 def few_work(int64_t cells):
@@ -591,13 +574,13 @@ def individual_checksum(const int64_t[::1] spent, int64_t limit, int n_threads):
     return status, checksum
 
 
-def individual_tilts(m, q, int add, double k_total, const double[::1] t, int n_threads):
+def individual_tilts(Rows rows not None, int add, double k_total, const double[::1] t, int n_threads):
     """Upper bounds of log M of every level at every tilt, [levels, tilts]."""
-    up = np.empty((m.shape[0], t.shape[0]))
+    cdef hs_run levels = run_of(rows, add)
+    up = np.empty((levels.b, t.shape[0]))
     cdef double[:, ::1] out = up
     cdef double[::1] work = np.empty(hs_contour_work(1, HS_CHUNKS, 1))
     cdef hs_poll poll = polling()
-    cdef hs_run levels = run_of(m, q, q, add)
     cdef hs_lent lent = lent_of(work, &poll, n_threads)
     cdef int status
     with nogil:
@@ -626,10 +609,11 @@ def individual_chernoff(const int32_t[:, ::1] counts, const double[::1] t, const
     return best, which
 
 
-def individual_group(m, q, k, int add, double margin, double T0, double k_total, const int32_t[:, ::1] counts,
-                     double log_delta, int n_threads, double[::1] eps_upper, double[::1] gap):
+def individual_group(Rows rows not None, int add, double margin, double T0, double k_total,
+                     const int32_t[:, ::1] counts, double log_delta, int n_threads, double[::1] eps_upper,
+                     double[::1] gap):
     """The status: eps_upper is lowered to the bounds on one contour, gap filled; see hs.h."""
-    cdef hs_run levels = run_of(m, q, k, add)
+    cdef hs_run levels = run_of(rows, add)
     cdef hs_counts table = hs_counts(counts.shape[0], counts.shape[1], &counts[0, 0])
     cdef double[::1] work = np.empty(hs_individual_work(levels.b))
     cdef hs_poll poll = polling()
@@ -727,32 +711,35 @@ cdef int lend_laws(hs_mixed *A, const double[:, ::1] table, const double[:, ::1]
         A.tables, A.n_tables = &tables[0], tables.shape[0]
 
 
-def mixed_delta(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps,
-                double rtol, double T0, double wide, int64_t n_nodes, double[::1] place, double[::1] work,
-                double[::1] tables=None):
-    """Scaled: one certified delta; place: (part, place) of hs.h, read and written."""
+def mixed_ask(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, bint have_eps,
+              double value, double rtol, double T0, double wide, int64_t n_nodes, double[::1] place, double[::1] work,
+              double[::1] tables=None):
+    """Scaled or Crossing, as of jumps_ask; place: (part, place) of hs.h, read and written."""
     cdef hs_mixed A
-    return placed_delta(&A, 0, 0, table, points, lattice, eps, rtol, T0, wide, n_nodes, place, work, tables)
+    return mixed_asked(&A, 0, 0, table, points, lattice, have_eps, value, rtol, T0, wide, n_nodes, place, work, tables)
 
 
-cdef placed_delta(hs_mixed *A, int keep, int complement, const double[:, ::1] table, const double[:, ::1] points,
-                  const double[::1] lattice, double eps, double rtol, double T0, double wide, int64_t n_nodes,
-                  double[::1] place, double[::1] work, double[::1] tables):
-    """Scaled: one certified delta by A, or 1 - delta, whose line is kept where that is asked for."""
+cdef mixed_asked(hs_mixed *A, int keep, int complement, const double[:, ::1] table, const double[:, ::1] points,
+                 const double[::1] lattice, bint have_eps, double value, double rtol, double T0, double wide,
+                 int64_t n_nodes, double[::1] place, double[::1] work, double[::1] tables):
+    """The same by A, or 1 - delta at eps; the line of a delta is kept where that is asked for."""
     cdef hs_poll poll = polling()
-    cdef hs_point p
+    cdef hs_crossing at
     cdef int status
     lengths(2, place.shape[0], 2)
     lend_laws(A, table, points, lattice, tables, &poll)
-    memset(&p, 0, sizeof(p))
+    memset(&at, 0, sizeof(at))
     A.rtol, A.T0, A.wide, A.n_nodes, A.keep, A.part, A.place = rtol, T0, wide, n_nodes, keep, place[0], place[1]
     A.complement = complement
     with nogil:
-        status = hs_mixed_delta(A, eps, &work[0], work.shape[0], &p)
+        if have_eps:
+            status = hs_mixed_delta(A, value, &work[0], work.shape[0], &at.delta)
+        else:
+            status = hs_mixed_eps(A, value, &work[0], work.shape[0], &at)
     A.poll = NULL
     place[0], place[1] = A.part, A.place
     passed(&poll)
-    return scaled(status, &p)
+    return answer(status, have_eps, &at)
 
 
 @cython.final
@@ -770,13 +757,13 @@ cdef class MixedLine:
         """Whether there is a line."""
         return bool(self.A.placed)
 
-    def delta(self, const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double eps,
-              double rtol, double T0, double wide, int64_t n_nodes, double[::1] place, double[::1] work,
-              double[::1] tables=None):
-        """mixed_delta, whose arrays but `place` are kept and must not change."""
+    def ask(self, const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, bint have_eps,
+            double value, double rtol, double T0, double wide, int64_t n_nodes, double[::1] place, double[::1] work,
+            double[::1] tables=None):
+        """mixed_ask, whose arrays but `place` are kept and must not change."""
         self.table, self.points, self.lattice, self.work = table, points, lattice, work
-        return placed_delta(&self.A, 1, self.complement, table, points, lattice, eps, rtol, T0, wide, n_nodes, place,
-                            work, tables)
+        return mixed_asked(&self.A, 1, self.complement, table, points, lattice, have_eps, value, rtol, T0, wide,
+                           n_nodes, place, work, tables)
 
     def near(self, double eps):
         """Scaled: a certified delta on the same line; see hs.h."""
@@ -808,25 +795,6 @@ cdef class MixedLine:
         self.A.poll = NULL
         passed(&poll)
         return out
-
-
-def mixed_eps(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double log_delta,
-              double rtol, double T0, double wide, int64_t n_nodes, double[::1] place, double[::1] work,
-              double[::1] tables=None):
-    """Crossing: one certified eps; place: (part, place) of hs.h, read and written."""
-    cdef hs_poll poll = polling()
-    cdef hs_mixed A
-    cdef hs_crossing at
-    cdef int status
-    lengths(2, place.shape[0], 2)
-    lend_laws(&A, table, points, lattice, tables, &poll)
-    memset(&at, 0, sizeof(at))
-    A.rtol, A.T0, A.wide, A.n_nodes, A.part, A.place = rtol, T0, wide, n_nodes, place[0], place[1]
-    with nogil:
-        status = hs_mixed_eps(&A, log_delta, &work[0], work.shape[0], &at)
-    place[0], place[1] = A.part, A.place
-    passed(&poll)
-    return crossing(status, &at)
 
 
 def mixed_cgf(const double[:, ::1] table, const double[:, ::1] points, const double[::1] lattice, double t,

@@ -13,40 +13,28 @@ cdef object saddle(int status, double estimate, const hs_saddle *s):
     return Saddle(status, s.kind, s.lower, estimate, s.upper, s.raw_estimate, terms, s.tilt, s.skew)
 
 
-def saddle_delta(m, q, k, int add, double eps, int kind, double[::1] work, const double[:, ::1] fits=None):
-    """Saddle: log delta; see hs.h."""
+def saddle_ask(Rows rows not None, int add, bint have_eps, double value, int kind, double[::1] work):
+    """Saddle: log delta at eps = value, or eps at log delta = value; see hs.h."""
     cdef hs_saddle s
     cdef hs_poll poll = polling()
-    cdef hs_run run = run_of(m, q, k, add, fits)
+    cdef hs_run run = run_of(rows, add)
     cdef hs_lent lent = lent_of(work, &poll)
     cdef int status
     memset(&s, 0, sizeof(s))
     with nogil:
-        status = hs_saddle_delta(&run, eps, kind, &lent, &s)
+        if have_eps:
+            status = hs_saddle_delta(&run, value, kind, &lent, &s)
+        else:
+            status = hs_saddle_eps(&run, value, kind, &lent, &s)
     passed(&poll)
-    return saddle(status, s.log_estimate, &s)
+    return saddle(status, s.log_estimate if have_eps else s.estimate, &s)
 
 
-def saddle_eps(m, q, k, int add, double log_delta, int kind, double[::1] work, const double[:, ::1] fits=None):
-    """Saddle: eps; see hs.h."""
-    cdef hs_saddle s
-    cdef hs_poll poll = polling()
-    cdef hs_run run = run_of(m, q, k, add, fits)
-    cdef hs_lent lent = lent_of(work, &poll)
-    cdef int status
-    memset(&s, 0, sizeof(s))
-    with nogil:
-        status = hs_saddle_eps(&run, log_delta, kind, &lent, &s)
-    passed(&poll)
-    return saddle(status, s.estimate, &s)
-
-
-def saddle_eps_both(m, q, k, double log_delta, int kind, double wall, double[::1] work,
-                    const double[:, ::1] fits=None):
+def saddle_eps_both(Rows rows not None, double log_delta, int kind, double wall, double[::1] work):
     """Saddle: the larger eps over both directions; see hs.h."""
     cdef hs_saddle s
     cdef hs_poll poll = polling()
-    cdef hs_run run = run_of(m, q, k, 0, fits)
+    cdef hs_run run = run_of(rows, 0)
     cdef hs_lent lent = lent_of(work, &poll)
     cdef int status
     memset(&s, 0, sizeof(s))
@@ -56,12 +44,12 @@ def saddle_eps_both(m, q, k, double log_delta, int kind, double wall, double[::1
     return saddle(status, s.estimate, &s)
 
 
-def saddle_cumulants(m, q, k, int add, double t, double[::1] work, const double[:, ::1] fits=None):
+def saddle_cumulants(Rows rows not None, int add, double t, double[::1] work):
     """(status, 14 numbers) of the composition at tilt t; see hs.h."""
     out = np.empty(14)
     cdef double[::1] to = out
     cdef hs_poll poll = polling()
-    cdef hs_run run = run_of(m, q, k, add, fits)
+    cdef hs_run run = run_of(rows, add)
     cdef hs_lent lent = lent_of(work, &poll)
     cdef int status
     with nogil:
@@ -70,11 +58,11 @@ def saddle_cumulants(m, q, k, int add, double t, double[::1] work, const double[
     return status, out
 
 
-def saddle_moments_upper(m, q, k, int add, int have_eps, double value, double[::1] work):
+def saddle_moments_upper(Rows rows not None, int add, int have_eps, double value, double[::1] work):
     """(status, tilt, upper): an upper bound of log delta at eps = value, or of eps at log delta = value; see hs.h."""
     cdef double tilt = 0, upper = 0
     cdef hs_poll poll = polling()
-    cdef hs_run run = run_of(m, q, k, add)
+    cdef hs_run run = run_of(rows, add)
     cdef hs_lent lent = lent_of(work, &poll)
     cdef int status
     with nogil:
@@ -83,14 +71,13 @@ def saddle_moments_upper(m, q, k, int add, int have_eps, double value, double[::
     return status, tilt, upper
 
 
-def saddle_delta_upper(m, q, k, int add, double eps, double enough, int n_threads, cnp.ndarray work not None,
-                       const double[:, ::1] fits=None, int ruled=0, int light=0, const double[:, ::1] outline=None,
-                       int light_outline=0):
+def saddle_delta_upper(Rows rows not None, int add, double eps, double enough, int n_threads,
+                       cnp.ndarray work not None):
     """(status, log_delta, tilt, at_zero): bounds of log delta at eps, and by at_zero - tilt e at every e; see hs.h."""
     cdef hs_ceiling out = hs_ceiling(0, 0, 0)
     cdef int64_t n_lent = cnp.PyArray_SIZE(work)
     cdef hs_poll poll = polling()
-    cdef hs_run run = run_of(m, q, k, add, fits, None, ruled, None, light, outline, light_outline)
+    cdef hs_run run = run_of(rows, add)
     cdef hs_lent lent = hs_lent(doubles(work, n_lent), n_lent, n_threads, &poll)
     cdef int status
     with nogil:
@@ -147,12 +134,12 @@ def edgeworth_moments(int kind, double m, double q, const double[::1] x, const d
     return A, B
 
 
-def edgeworth_totals(const int[::1] kind, m, q, k, int add, const double[::1] x, const double[::1] w):
+def edgeworth_totals(Rows rows not None, int add, const double[::1] x, const double[::1] w):
     """(Y, X): the run's mean and cumulants 2 to 5."""
     Y, X = np.empty(5), np.empty(5)
     cdef double[::1] y = Y, z = X
     cdef hs_poll poll = polling()
-    cdef hs_run run = run_of(m, q, k, add, None, kind)
+    cdef hs_run run = run_of(rows, add)
     cdef hs_rule rule = rule_of(x, w)
     cdef int status
     with nogil:
@@ -185,27 +172,10 @@ def edgeworth_eps(const double[::1] Y, const double[::1] X, int form, int order,
 # prawitz.c
 
 
-def prawitz_delta(const int[::1] kind, m, q, k, int add, const double[::1] x, const double[::1] w, double eps,
-                  double T0, double T, double[::1] work, const double[:, ::1] fits=None):
-    """(status, log_scale, lower, estimate, upper, terms, limit) of one certified delta; see hs.h."""
-    cdef hs_poll poll = polling()
-    cdef hs_prawitz S
-    cdef hs_point p
-    cdef int status
-    memset(&S, 0, sizeof(S))
-    memset(&p, 0, sizeof(p))
-    S.run = run_of(m, q, k, add, fits, kind)
-    S.rule, S.T0, S.T, S.poll = rule_of(x, w), T0, T, &poll
-    with nogil:
-        status = hs_prawitz_delta(&S, eps, &work[0], work.shape[0], &p)
-    passed(&poll)
-    return (status, p.log_scale, p.lower, p.estimate, p.upper,
-            (S.smooth, p.aliasing, p.truncation, p.inner, p.rounding, p.interpolation), S.limit)
-
-
-def prawitz_eps(const int[::1] kind, m, q, k, int add, const double[::1] x, const double[::1] w, double log_delta,
-                double T0, double T, double[::1] work, const double[:, ::1] fits=None):
-    """(status, lower, estimate, upper, delta's estimate, its terms, limit) of one certified eps; see hs.h."""
+def prawitz_ask(Rows rows not None, int add, bint have_eps, double value, const double[::1] x, const double[::1] w,
+                double T0, double T, double[::1] work):
+    """(status, log_scale, lower, estimate, upper, terms, limit) of one certified delta at eps = value, or (status,
+    lower, estimate, upper, delta's estimate, its terms, limit) of one certified eps at log delta = value; see hs.h."""
     cdef hs_poll poll = polling()
     cdef hs_prawitz S
     cdef hs_crossing at
@@ -213,12 +183,17 @@ def prawitz_eps(const int[::1] kind, m, q, k, int add, const double[::1] x, cons
     cdef int status
     memset(&S, 0, sizeof(S))
     memset(&at, 0, sizeof(at))
-    S.run = run_of(m, q, k, add, fits, kind)
+    S.run = run_of(rows, add)
     S.rule, S.T0, S.T, S.poll = rule_of(x, w), T0, T, &poll
     with nogil:
-        status = hs_prawitz_eps(&S, log_delta, &work[0], work.shape[0], &at)
+        if have_eps:
+            status = hs_prawitz_delta(&S, value, &work[0], work.shape[0], p)
+        else:
+            status = hs_prawitz_eps(&S, value, &work[0], work.shape[0], &at)
     passed(&poll)
     terms = S.smooth, p.aliasing, p.truncation, p.inner, p.rounding, p.interpolation
+    if have_eps:
+        return status, p.log_scale, p.lower, p.estimate, p.upper, terms, S.limit
     return status, at.lower, at.estimate, at.upper, p.estimate, terms, S.limit
 
 

@@ -102,7 +102,7 @@ class Scaled(NamedTuple):
         aliasing, truncation, inner, rounding = self.terms
         return aliasing / value, truncation / value, inner / value, rounding / value
 
-    def point(self, route: str) -> Point:
+    def certified(self, route: str) -> Point:
         """The logarithms, rounded outward [theory: rounding.outward]: the scale and the logarithms carry 4u(1 +
         |log|)."""
         log_upper = self.log_scale + math.log(self.upper)
@@ -114,7 +114,7 @@ class Scaled(NamedTuple):
 
 def log_rows(rows: np.ndarray, good: np.ndarray) -> np.ndarray:
     """Rows (status, log_scale, lower, estimate, upper, terms) of `Scaled` as rows of log_lower, log_estimate, log_upper
-    and terms relative to delta, rounded as `Scaled.point` does; NaN where they are not good."""
+    and terms relative to delta, rounded as `Scaled.certified` does; NaN where they are not good."""
     _, scale, lower, estimate, upper, *terms = rows.T
     with np.errstate(all="ignore"):
         slack = log_slack(scale, np.log(upper))
@@ -153,7 +153,7 @@ class Crossing(NamedTuple):
     def relative(self) -> tuple[float, ...]:
         return self.terms
 
-    def root(self, route: str) -> Root:
+    def certified(self, route: str) -> Root:
         _, lower, estimate, upper, terms, _ = self
         return named(Root, (lower, estimate, upper, terms, route))
 

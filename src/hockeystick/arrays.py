@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._core import Rows
 from .bound import DomainError
 from .compression import StepMoments
 from .recorded import Gathered, RecordedRun
 from .what.mechanism import K_MAX, Q_MIN, SIGMA_RANGE, Mechanism, Run, gaussian, poisson_subsampled, positive
-from .what.pair import GaussianSteps, in_order, sorted_by
+from .what.pair import in_order, sorted_by
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -217,7 +218,7 @@ class ColumnsRun(Gathered):
             return float(self.steps), -self.steps * math.log1p(-float(q.max())), False
         return float(self.steps), math.fsum((-count * np.log1p(-q)).tolist()), False
 
-    def gaussian_steps(self, adjacency: str) -> GaussianSteps:
+    def gaussian_steps(self, adjacency: str) -> Rows:
         """The merged steps as arrays of (m, q, k)."""
         sigma, q, count = self.merged()
         m = self.sensitivity / sigma

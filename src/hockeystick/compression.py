@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from ._core import Rows
 from .bound import DomainError
 from .gauss import gauss_rule
 from .outward import LONG_U, U
-from .what.pair import GaussianSteps
 from .what.sampling import two_sided
 
 ROOM = 1 + 1e-12
@@ -74,36 +74,16 @@ MOMENT_ERROR = 2.0**-51 + 1.5 * _DEGREE * (_DEGREE - 1) * U
 class Ruled(NamedTuple):
     """A rule in place of the steps that it stands for.
 
-    steps : its rows, the one of rate 1 first.   ruled : how many of the last rows are of rates below 1.
-    fits : what it is off by, rows of hs_fit.   total : number of steps.
+    steps : its rows, the one of rate 1 first, with what they are off by.   total : number of steps.
     fine : whether it was made from the steps, in narrow boxes.   wide : whether its boxes are as wide as can be
-    (wide.py).   light : how many of the last rows the tail of a line leaves out.
-    outline : m, q, k of a few steps that a line is placed by, the last light_outline of them light.
-    apart : whether its rows are for a tail or for all else (rates.py), never for both.   pairs : hs_pair bytes of the
-    rows, of which those with branches are two-sided pairs; None: of sampled Gaussian steps.
+    (wide.py).   apart : whether its rows are for a tail or for all else (rates.py), never for both.
     """
 
-    steps: GaussianSteps
-    ruled: int
-    fits: NDArray[np.float64]
+    steps: Rows
     total: float
     fine: bool = False
     wide: bool = False
-    light: int = 0
-    outline: NDArray[np.float64] | None = None
-    light_outline: int = 0
     apart: bool = False
-    pairs: NDArray[np.uint8] | None = None
-
-    @property
-    def options(self):
-        """What the gate takes besides the steps."""
-        options = {"fits": self.fits, "ruled": self.ruled}
-        if self.pairs is not None:
-            return options | {"pairs": self.pairs, "light": self.light}
-        if not self.wide:
-            return options
-        return options | {"light": self.light, "outline": self.outline, "light_outline": self.light_outline}
 
 
 class Fit(NamedTuple):
@@ -368,7 +348,7 @@ class StepMoments:
                     shift, weight, more = _one_rule(shift, weight, (boxes[0], boxes[-1]))
                     fits += [e.fit(group + 1, of.q, sides, size) for e, size in more]
                 rows += [(one, of.q, count) for one, count in zip(shift.tolist(), weight.tolist(), strict=True)]
-        return ruled_of(rows, fits, total, len(rows) - plain, sides=sides)
+        return Ruled(rows_of_rule(rows, fits, len(rows) - plain, sides), total)
 
 
 class Boxes(NamedTuple):
@@ -403,16 +383,19 @@ def plain_row(of: Boxes, sides: int = 1):
     return (1.0, 1.0, times * squares), Fit(0.0, 1.0, weight=times * size)
 
 
-def ruled_of(rows, fits, total: float, ruled: int, sides: int = 1, **more) -> Ruled:
-    """A rule from its rows and what it is off by; sides = 2: of two-sided pairs, for which there are placeholders."""
-    steps = GaussianSteps(*np.array(rows, dtype=float).reshape(-1, 3).T.copy())
+def rows_of_rule(rows, fits, ruled: int, sides: int = 1, light: int = 0, outline=(), light_outline: int = 0) -> Rows:
+    """A rule's rows and what they are off by; outline: rows that a line is placed by, the last of them light. sides =
+    2: of two-sided pairs, in place of which these are, and which are placed by themselves."""
+    m, q, k = np.array(rows, dtype=float).reshape(-1, 3).T.copy()
+    off = np.array(fits, dtype=float).reshape(-1, len(Fit._fields))
     if sides == 2:
-        more["pairs"] = two_sided(steps.shift, steps.q)
-        steps = GaussianSteps(np.ones_like(steps.k), np.ones_like(steps.k), steps.k)
-    return Ruled(steps, ruled, np.array(fits, dtype=float).reshape(-1, len(Fit._fields)), total, **more)
+        one = np.ones_like(k)
+        return Rows(one, one, k, pairs=two_sided(m, q), fits=off, ruled=ruled, light=light)
+    placed = np.array(outline, dtype=float).T.copy() if outline else None
+    return Rows(m, q, k, fits=off, ruled=ruled, light=light, outline=placed, light_outline=light_outline)
 
 
-def moments_of_steps(steps: GaussianSteps) -> StepMoments | None:
+def moments_of_steps(steps: Rows) -> StepMoments | None:
     """The moments of steps; None where so many are of rates of their own that no rule could have fewer rows."""
     rates = np.unique(steps.q).size
     if rates > RATES_MAX:
@@ -501,7 +484,7 @@ def plain_fit(count: int, squares: float) -> Fit:
     return Fit(0.0, 1.0, weight=(count + 4) * 2 * U * squares)
 
 
-def fine_rule(steps: GaussianSteps, sides: int = 1) -> Ruled | None:
+def fine_rule(steps: Rows, sides: int = 1) -> Ruled | None:
     """A rule made from the steps in boxes of a 16th of an octave; None where it has too many rows or takes longer than
     a sum over the steps [theory: compression.rule]. `sides` as in StepMoments.rule."""
     plain = steps.q == 1
@@ -529,7 +512,7 @@ def fine_rule(steps: GaussianSteps, sides: int = 1) -> Ruled | None:
         rows += [(one, rate, n) for one, n in zip(shift.tolist(), weight.tolist(), strict=True)]
     if not fits:
         return None
-    return ruled_of(rows, fits, float(steps.k.sum()), len(rows) - bool(plain.any()), sides=sides, fine=True)
+    return Ruled(rows_of_rule(rows, fits, len(rows) - bool(plain.any()), sides), float(steps.k.sum()), fine=True)
 
 
 @functools.lru_cache(1024)

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from . import _core, compression, wide
-from .compression import BOXES, Boxes, Fit, Ruled, StepMoments, _weight, ruled_of
+from ._core import Rows
+from .compression import BOXES, Boxes, Fit, Ruled, StepMoments, _weight, rows_of_rule
 from .gauss import gauss_rule
 from .outward import LONG_U, U
-from .what.pair import GaussianSteps
 from .wide import FREQUENCY, JUMPS, SMALL, TARGET, disc_ellipses
 
 if TYPE_CHECKING:
@@ -167,12 +167,13 @@ class Held(NamedTuple):
         moments = self.moments[boxes, cells]
         return Held(self.cell[cells], self.box[boxes], self.low[cells], self.high[cells], moments, steps, m, q)
 
-    def mean_steps(self) -> GaussianSteps:
+    def mean_steps(self) -> Rows:
         """A step of the mean shift and the mean rate for each that holds some: what is planned by them enters no
         bound."""
         some = self.steps > 0
         order = np.argsort(self.m[some], kind="stable")
-        return GaussianSteps(*(x[some][order] for x in (self.m, self.q, self.steps)))
+        m, q, k = (x[some][order] for x in (self.m, self.q, self.steps))
+        return Rows(m, q, k)
 
 
 def rule(moments: StepMoments, distinct: float = math.inf) -> Ruled | None:
@@ -207,17 +208,10 @@ def rule(moments: StepMoments, distinct: float = math.inf) -> Ruled | None:
     if len(fits) > _core.FITS_MAX or not len(rows) + len(tail) + len(nodes) < WORTH * distinct:
         return None
     drawn, light = _outline(outline, share)
-    return ruled_of(
-        rows + tail + nodes,
-        fits,
-        float(means.k.sum()) + sum(float(of.steps.sum()) for of in moments.boxes()),
-        len(tail) + len(nodes),
-        wide=True,
-        apart=True,
-        light=len(nodes),
-        outline=np.array(rows + drawn + light, dtype=float).T.copy(),
-        light_outline=len(light),
-    )
+    ruled = len(tail) + len(nodes)
+    steps = rows_of_rule(rows + tail + nodes, fits, ruled, 1, len(nodes), rows + drawn + light, len(light))
+    total = float(means.k.sum()) + sum(float(of.steps.sum()) for of in moments.boxes())
+    return Ruled(steps, total, wide=True, apart=True)
 
 
 def _spans(held: Held, a: float) -> Iterator[Held]:
@@ -580,7 +574,7 @@ def loss_of_rates_upper(ratio: float, m: float) -> float:
     return (math.log(ratio) + worst) * (1 + 1e-9)
 
 
-def _outline(spans: list[GaussianSteps], heavy: float):
+def _outline(spans: list[Rows], heavy: float):
     """A few steps that a line is placed by: those whose part `heavy` counts in the tail, and the rest of them."""
     drawn, light = [], []
     for m, q, k in spans:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._core import Rows
 from .bound import AccuracyError, DomainError
 from .compression import BOXES, CELLS, DEGREES, OCTAVE, RATE_DEGREES, RATE_LOWEST, StepMoments, ends_of_cells
 from .serial import brief, exact_keys
 from .what.mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, compose
-from .what.pair import GaussianSteps, gaussian_steps
+from .what.pair import gaussian_steps
 from .what.sampling import as_gaussian
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Gathered(Run):
         """As `pair.gaussian_facts`, whatever the order of the steps."""
         raise NotImplementedError
 
-    def gaussian_steps(self, adjacency: str) -> GaussianSteps:
+    def gaussian_steps(self, adjacency: str) -> Rows:
         """The merged steps as arrays of (m, q, k)."""
         raise NotImplementedError
 
@@ -230,7 +231,7 @@ class RecordedRun(Gathered):
                 " was kept: keep the list (state_dict)"
             )
 
-    def gaussian_steps(self, adjacency: str) -> GaussianSteps:
+    def gaussian_steps(self, adjacency: str) -> Rows:
         """All steps as arrays of (m, q, k)."""
         self.require_list()
         found = gaussian_steps(Run(self.parts), adjacency)

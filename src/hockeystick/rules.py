@@ -9,8 +9,8 @@ from . import compression, rates, wide
 from .compression import Ruled, StepMoments
 
 if TYPE_CHECKING:
+    from ._core import Rows
     from .what.mechanism import Run
-    from .what.pair import GaussianSteps
 
 
 def rules(
@@ -18,7 +18,7 @@ def rules(
     adjacency: str,
     count: int,
     moments_of: Callable[[], StepMoments | None],
-    steps_of: Callable[[], GaussianSteps] | None,
+    steps_of: Callable[[], Rows] | None,
     widest: bool = True,
     sides: int = 1,
 ) -> Iterator[Ruled]:

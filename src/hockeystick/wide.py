@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from . import compression
-from .compression import ARCS, ROOM, Boxes, Ellipse, Fit, Ruled, StepMoments, plain_row, ruled_of
+from .compression import ARCS, ROOM, Boxes, Ellipse, Fit, Ruled, StepMoments, plain_row, rows_of_rule
 from .gauss import gauss_rule
 from .outward import LONG_U
 
@@ -93,17 +93,9 @@ def wide_rule(moments: StepMoments, sides: int = 1) -> Ruled | None:
     others = list(itertools.chain(*(_outlined(rule, OUTLINE_LIGHT) for rule in light)))
     rows += itertools.chain(*heavy)
     last = list(itertools.chain(*light))
-    return ruled_of(
-        rows + last,
-        fits,
-        total,
-        len(rows) + len(last) - plain,
-        sides,
-        wide=True,
-        light=len(last),
-        outline=np.array(outline + others, dtype=float).T.copy(),
-        light_outline=len(others),
-    )
+    ruled = len(rows) + len(last) - plain
+    steps = rows_of_rule(rows + last, fits, ruled, sides, len(last), outline + others, len(others))
+    return Ruled(steps, total, wide=True)
 
 
 def _share(row: tuple[float, float, float]) -> float:

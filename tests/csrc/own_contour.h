@@ -4,6 +4,7 @@
 #define hs_contour_work own_contour_work
 #define hs_contour_delta own_contour_delta
 #define hs_contour_curve own_contour_curve
+#define hs_contour_ask own_contour_ask
 #define hs_contour_eps own_contour_eps
 #define hs_line_freeze own_line_freeze
 #define hs_line_point own_line_point

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .. import _core, query
+from .._core import Rows
 from ..bound import AccuracyError, DomainError, contradiction
 from ..outward import DOWN, UP, U
 from ..threads import threads
@@ -201,7 +202,7 @@ def _contour(counts, m, q, delta: float, n_threads: int, progress) -> tuple[np.n
     )
     tilts = _tilts(counts, m, q, delta)
     upper, wider = _direction(counts, m, q, 0, delta, k_total, tilts, n_threads, progress)
-    up = _core.individual_tilts(m, q, 1, k_total, tilts, n_threads)
+    up = _core.individual_tilts(Rows(m, q, np.ones_like(m)), 1, k_total, tilts, n_threads)
     above = np.zeros(upper.size, bool)
     for at in range(0, upper.size, BLOCK):
         part = slice(at, at + BLOCK)
@@ -240,7 +241,7 @@ def _tilts(counts, m, q, delta: float) -> np.ndarray:
 
 def _direction(counts, m, q, add: int, delta: float, k_total: float, tilts, n_threads: int, progress):
     log_delta, n = math.log(delta), len(counts)
-    up = _core.individual_tilts(m, q, add, k_total, tilts, n_threads)
+    up = _core.individual_tilts(Rows(m, q, np.ones_like(m)), add, k_total, tilts, n_threads)
     upper, which = np.empty(n), np.empty(n, np.int32)
     for at in range(0, n, BLOCK):
         part = slice(at, at + BLOCK)
@@ -254,10 +255,8 @@ def _direction(counts, m, q, add: int, delta: float, k_total: float, tilts, n_th
         for start, stop in _groups(which[rows]):
             block = rows[start:stop]
             own, values, gap = _int32(counts[block]), upper[block], np.full(block.size, np.inf)
-            _core.individual_group(
-                m, q, own.mean(axis=0), add, margin, nats, k_total, own, log_delta, n_threads,
-                values, gap,
-            )  # fmt: skip
+            levels = Rows(m, q, own.mean(axis=0))
+            _core.individual_group(levels, add, margin, nats, k_total, own, log_delta, n_threads, values, gap)
             upper[block], loose[block] = values, _is_loose(gap, values)  # a status other than 0 leaves bounds and gaps
             progress(n - rows.size + stop, n)
     for route, most in (("contour", SINGLY), ("auto", GRIDS)):

@@ -13,12 +13,13 @@ import math
 import numpy as np
 
 from .. import _core, scratch
+from .._core import Rows
 from ..answers import ZERO, Point, Root
 from ..arguments import exp_lower, exp_upper, log_lower
 from ..bound import AccuracyError, DomainError
 from ..outward import DOWN, UP, Ends, U, log_floor, log_slack, log_sum
 from ..what.loss import ends, log_finite
-from ..what.pair import GaussianSteps, PairedSteps, paired_steps, steps_of
+from ..what.pair import PairedSteps, paired_steps, steps_of
 from ..what.sampling import PACKED
 from . import contour, general, jumps, saddlepoint
 from .single import variation_upper
@@ -175,7 +176,7 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
         for ruled in question.rules:
             if ruled.apart or ruled.steps.shift.size > MANY_ROWS:
                 return False  # a line, which is kept, is the cheapest way to find out
-            status, *found = _saddle_upper(ruled.steps, add, eps, log_delta, 1, **ruled.options)
+            status, *found = _saddle_upper(ruled.steps, add, eps, log_delta, 1)
             if status == _core.OK or not ruled.wide:
                 break
         else:
@@ -198,12 +199,11 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
     return general.below(question, add, eps, log_delta)
 
 
-def _saddle_upper(steps, add: int, eps: float, log_delta: float, n_threads: int, **options):
+def _saddle_upper(steps: Rows, add: int, eps: float, log_delta: float, n_threads: int):
     """(status, an upper end of log delta(eps), which may be any below log_delta, and tilt and at_zero of a
     ceiling, tilt 0 where there is none)."""
     work = scratch.borrow(n_threads * _core.saddle_work())
-    asked = *steps, add, eps, log_delta, n_threads, work
-    found = _core.saddle_delta_upper(*asked, **options)
+    found = _core.saddle_delta_upper(steps, add, eps, log_delta, n_threads, work)
     scratch.give_back(work)
     return found
 
@@ -212,7 +212,7 @@ def ruled_far_below(question, eps: float, log_enough: float) -> Point | None:
     """An upper end of the larger delta(eps) alone, where a rule proves at most e^log_enough."""
     upper = math.inf
     if ruled := next(iter(question.rules), None):
-        upper = max(_chernoff_upper(ruled.steps, add, 1, eps, **ruled.options) for add in question.directions)
+        upper = max(_chernoff_upper(ruled.steps, add, 1, eps) for add in question.directions)
     return Point(-math.inf, upper, upper, (1.0,), "moments") if upper <= log_enough else None
 
 
@@ -266,7 +266,7 @@ def square_variation_upper(paired: PairedSteps) -> float:
     K(1); 1 where a transform declines. Distances that add up grow like k, this like sqrt(k)."""
     total = paired.dropped and -2 * math.log1p(-min(paired.dropped, 0.5))
     for i, (m, q, k) in enumerate(zip(*paired.steps, strict=True)):
-        pair = paired.pairs[i * PACKED.size : (i + 1) * PACKED.size]
+        pair = paired.steps.pairs[i * PACKED.size : (i + 1) * PACKED.size]
         if pair[:4].any():
             try:
                 log_m, error, *_ = _core.two_transform(pair, 1.0, 0.0, 40.0 + math.log(k))
@@ -290,12 +290,12 @@ def root_upper(paired: PairedSteps, add: int, log_delta: float) -> float:
     kept = _log_kept(paired, log_delta)
     if kept == -math.inf:
         return math.inf
-    return min(_chernoff_upper(paired.steps, add, 0, kept, pairs=paired.pairs), paired.loss_upper)
+    return min(_chernoff_upper(paired.steps, add, 0, kept), paired.loss_upper)
 
 
 def log_delta_upper(paired: PairedSteps, add: int, eps: float) -> float:
     """Chernoff's bound of log delta(eps), at most 0."""
-    upper = min(0.0, _chernoff_upper(paired.steps, add, 1, eps, pairs=paired.pairs))
+    upper = min(0.0, _chernoff_upper(paired.steps, add, 1, eps))
     if paired.dropped:
         upper = log_sum(upper, math.log(paired.dropped))
     return min(0.0, upper)
@@ -311,8 +311,8 @@ def _log_kept(paired: PairedSteps, log_delta: float) -> float:
     return log_delta + math.log1p(-math.exp(log_part)) - 1e-12  # log_part is within 1e-12
 
 
-def _chernoff_upper(steps: GaussianSteps, add: int, have_eps: int, at: float, **options) -> float:
-    status, upper, _ = scratch.lend(_core.contour_work(1), _core.chernoff_upper, *steps, add, have_eps, at, **options)
+def _chernoff_upper(steps: Rows, add: int, have_eps: int, at: float) -> float:
+    status, upper, _ = scratch.lend(_core.contour_work(1), _core.chernoff_upper, steps, add, have_eps, at)
     return upper if status == _core.OK else math.inf
 
 
@@ -322,17 +322,17 @@ def curve_upper(question, add: int, eps: np.ndarray, lines: int = 16) -> np.ndar
     best = np.zeros(eps.size)
     size = _core.contour_work(1)
     ruled = next(iter(question.rules), None)
-    steps, options = (ruled.steps, ruled.options) if ruled else (question.steps, {})
+    steps = ruled.steps if ruled else question.steps
     with np.errstate(over="ignore", invalid="ignore"):  # beyond doubles a line says nothing
         for at in eps[np.linspace(0, eps.size - 1, lines).astype(int)].tolist():
-            status, upper, tilt = scratch.lend(size, _core.chernoff_upper, *steps, add, 1, at, **options)
+            status, upper, tilt = scratch.lend(size, _core.chernoff_upper, steps, add, 1, at)
             if status == _core.OK:
                 line = upper - (eps - at) * tilt
                 best = np.fmin(best, line + 8 * U * (abs(upper) + tilt * (np.abs(eps) + abs(at))))
     return best
 
 
-def moments_point(steps: GaussianSteps, add: int, eps: float) -> Point | None:
+def moments_point(steps: Rows, add: int, eps: float) -> Point | None:
     """delta(eps) between that of its single most revealing step (dropping steps is post-processing) and Chernoff's
     bound e^{K(t) - eps t} t^t/(1+t)^(1+t) [CKS20, Prop. 12] [theory: pair.dropping, small.between], inside the interval
     of the route saddlepoint and that of one rare large loss (jumps.py). The estimate is the upper end."""
@@ -352,7 +352,7 @@ def moments_point(steps: GaussianSteps, add: int, eps: float) -> Point | None:
     return Point(lower, upper, upper, (1.0,), "moments")
 
 
-def moments_root(steps: GaussianSteps, add: int, log_delta: float) -> Root | None:
+def moments_root(steps: Rows, add: int, log_delta: float) -> Root | None:
     """eps(delta), clipped at 0, as `moments_point`; log_delta is log delta rounded to nearest."""
     least, most = (math.nextafter(log_delta, side) for side in (-math.inf, math.inf))
     upper = _best_order_upper(steps, add, 0, least)
@@ -369,12 +369,12 @@ def moments_root(steps: GaussianSteps, add: int, log_delta: float) -> Root | Non
     return Root(lower, upper, upper, (1.0,), "moments")
 
 
-def _best_order_upper(steps: GaussianSteps, add: int, have_eps: int, value: float):
-    status, _, upper = scratch.lend(_core.saddle_work(), _core.saddle_moments_upper, *steps, add, have_eps, value)
+def _best_order_upper(steps: Rows, add: int, have_eps: int, value: float):
+    status, _, upper = scratch.lend(_core.saddle_work(), _core.saddle_moments_upper, steps, add, have_eps, value)
     return upper if status == _core.OK else None
 
 
-def _single_steps(steps: GaussianSteps) -> list[tuple[float, float]]:
+def _single_steps(steps: Rows) -> list[tuple[float, float]]:
     """(m, q) of at most four subsampled steps, those of largest q."""
     order = np.argsort(-steps.q, kind="stable")[:4]
     return [(float(steps.shift[i]), float(steps.q[i])) for i in order if steps.q[i] < 1]

@@ -12,16 +12,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from .. import _core, scratch
+from .._core import Rows
 from ..answers import ZERO, Crossing, Point, Root, Scaled, larger, log_rows
 from ..arguments import exp_upper, log_upper
 from ..compression import Ruled
 from ..outward import UP, U, log_floor, log_slack, log_sum
-from ..what.pair import GaussianSteps, PairedSteps
+from ..what.pair import PairedSteps
 from . import placed
 
 TERMS = ("aliasing", "truncation", "inner_quadrature", "rounding")
@@ -68,19 +68,8 @@ HOPELESS = (_core.NO_SADDLE, _core.TOO_WIDE, _core.NO_BRACKET)
 """Statuses of a line of plain steps that no other goal helps: no saddle, or more lost to rounding than there is."""
 
 
-class Kernels(NamedTuple):
-    """What asks for a point, or for a root: a line, a hyperbola, a line in both directions, one at a fixed place; and
-    how it is named."""
-
-    line: Callable
-    hyperbola: Callable
-    larger: Callable
-    placed: Callable
-    named: Callable
-
-
-POINT = Kernels(_core.contour_delta, _core.hyperbola_delta, _core.contour_larger_delta, placed.point, Scaled.point)
-ROOT = Kernels(_core.contour_eps, _core.hyperbola_eps, _core.contour_larger_eps, placed.root, Crossing.root)
+POINT, ROOT = 1, 0
+"""What is asked: delta at an eps, or eps at a log of delta."""
 
 LONG_RUN = ((5.0, math.inf), (12.0, 1e6), (math.inf, 1e4))
 """(sensitivity/sigma, compositions) up to which long lines of few steps are tried: beyond, inner grids hardly ever
@@ -105,28 +94,33 @@ FAR_FROM_ONE = -32.0
 """log(1 - delta) from which delta is known by its distance from 1: 1e-14."""
 
 
-def point(
-    steps: GaussianSteps,
+def found(
+    have_eps: int,
+    steps: Rows,
     add: int,
-    eps: float,
+    at: float,
     rtol: float = RTOL,
     n_threads: int = 1,
     nodes: Callable[[], int] = all_nodes,
-    said: Scaled | None = None,
+    said: Scaled | Crossing | None = None,
 ):
-    """A certified point of the curve, or None. Proof: headers of csrc/line/contour.c and csrc/curve/hyperbola.c. nodes:
-    at most so many outer ones of a line. said: what the first line has said, where it was asked."""
-    answer = _answer(POINT, steps, add, eps, rtol, n_threads, nodes, said=said)
-    return answer and answer.point("contour")
+    """A certified point of the curve at eps, or root of delta(eps) = e^at, where certified deltas at both ends bracket
+    the target [theory: line.root]; or None. Proof: headers of csrc/line/contour.c and csrc/curve/hyperbola.c. nodes: at
+    most so many outer ones of a line. said: what the first line has said, where it was asked."""
+    answer = _answer(have_eps, steps, add, at, rtol, n_threads, nodes, said=said)
+    return answer and answer.certified("contour")
 
 
-def near_one(steps: GaussianSteps, add: int, eps: float, **options) -> Point | None:
+point, root = functools.partial(found, POINT), functools.partial(found, ROOT)
+
+
+def near_one(steps: Rows, add: int, eps: float) -> Point | None:
     """delta(eps) between 1 - e^x and 1, where that is narrow: x is K(t) - t eps at a tilt in (-1, 0)
     [theory: line.chernoff], the middle one or that of the parabola through it, which is exact of a Gaussian loss."""
     tilt, work = -0.5, scratch.borrow(_core.contour_work(1))
     try:
         for _ in range(2):
-            status, x, used = _core.chernoff_upper(*steps, add, 1, eps, work, tilt=tilt, **options)
+            status, x, used = _core.chernoff_upper(steps, add, 1, eps, work, tilt=tilt)
             if status != _core.OK or used != tilt:
                 return None
             if x < FAR_FROM_ONE:
@@ -140,7 +134,7 @@ def near_one(steps: GaussianSteps, add: int, eps: float, **options) -> Point | N
     return None
 
 
-def complement_of_gaussians(steps: GaussianSteps, eps: np.ndarray) -> np.ndarray:
+def complement_of_gaussians(steps: Rows, eps: np.ndarray) -> np.ndarray:
     """Ends of 1 - delta of plain Gaussian steps [theory: line.gaussian], which falls as they move further."""
     m = math.sqrt(math.fsum((steps.k * steps.shift**2).tolist()))
     near, far = m * (1 - 8 * U), m * (1 + 8 * U)
@@ -148,39 +142,15 @@ def complement_of_gaussians(steps: GaussianSteps, eps: np.ndarray) -> np.ndarray
     return np.array(ends).T
 
 
-def points(steps: GaussianSteps, add: int, eps: np.ndarray, rtol: float, n_threads: int) -> np.ndarray:
-    """Certified points at ascending eps that share contours: rows (log_lower, log_estimate, log_upper, four terms), NaN
-    where the line gives less than rtol."""
-    return _points(steps, add, eps, rtol, n_threads)[:, :-1]
-
-
-def ruled_points(ruled: Ruled, add: int, eps: np.ndarray, rtol: float, n_threads: int) -> np.ndarray:
-    """The same of many steps by a rule, with five terms."""
-    return _points(ruled.steps, add, eps, rtol, n_threads, **ruled.options)
-
-
-def _points(steps: GaussianSteps, add: int, eps: np.ndarray, rtol: float, n_threads: int, **options) -> np.ndarray:
+def points(steps: Rows, add: int, eps: np.ndarray, rtol: float, n_threads: int) -> np.ndarray:
+    """Certified points at ascending eps that share contours: rows (log_lower, log_estimate, log_upper, four terms, of a
+    rule five), NaN where the line gives less than rtol."""
     size = _core.contour_work(steps.shift.size, n_threads)
-    rows = scratch.lend(size, _core.contour_curve, *steps, add, eps, rtol, margin(rtol), n_threads, **options)
-    return log_rows(rows, rows[:, 0] == _core.OK)
+    rows = scratch.lend(size, _core.contour_curve, steps, add, eps, rtol, margin(rtol), n_threads)
+    return log_rows(rows, rows[:, 0] == _core.OK)[:, : None if steps.fits is not None else -1]
 
 
-def root(
-    steps: GaussianSteps,
-    add: int,
-    log_delta: float,
-    rtol: float = RTOL,
-    n_threads: int = 1,
-    nodes: Callable[[], int] = all_nodes,
-    said: Crossing | None = None,
-):
-    """A certified root of delta(eps) = e^log_delta, or None: certified deltas at both ends bracket the target
-    [theory: line.root]. nodes, said: as in `point`."""
-    answer = _answer(ROOT, steps, add, log_delta, rtol, n_threads, nodes, said=said)
-    return answer and answer.root("contour")
-
-
-def larger_of(ask: Kernels, question, at: float, known: float):
+def larger_of(have_eps: int, question, at: float, known: float):
     """(The larger Point at eps >= 0, or Root at delta, over both directions, None where the line is not tried first or
     misses its goal; the ceiling of ADD that was found at a point) [theory: line.both]. known: an eps from which ADD is
     not the larger; of a point, an upper end of its log delta."""
@@ -188,43 +158,44 @@ def larger_of(ask: Kernels, question, at: float, known: float):
     b = steps.shift.size
     work = scratch.borrow(_core.contour_work(b, n_threads))
     short = (_core.SHORT_LINE,) if b <= HYPERBOLA_STEPS else ()
-    remove, add, *ceiling = ask.larger(*steps, at, known, RTOL, MARGIN, n_threads, work, *short)
+    value = at if have_eps else math.log(at)
+    remove, add, *ceiling = _core.contour_larger(steps, have_eps, value, known, RTOL, MARGIN, n_threads, work, *short)
     scratch.give_back(work)
     if remove.status != _core.OK or (add and add.status != _core.OK):
-        question.lined = ask, at, (remove, add)
+        question.lined = have_eps, at, (remove, add)
         return None, ceiling
-    found = ask.named(remove, "contour").within_a_curve(at)
-    return larger(found, ask.named(add, "contour").within_a_curve(at)) if add else found, ceiling
+    best = remove.certified("contour").within_a_curve(at)
+    return larger(best, add.certified("contour").within_a_curve(at)) if add else best, ceiling
 
 
-def lined(ask: Kernels, question, add: int, at: float):
+def lined(have_eps: int, question, add: int, at: float):
     """What the line said of one direction where both were asked at once and one fell short, or None."""
     kept = question.lined
-    return kept[2][add] if kept and kept[:2] == (ask, at) else None
+    return kept[2][add] if kept and kept[:2] == (have_eps, at) else None
 
 
-def ruled(ask: Kernels, question, add: int, at: float):
+def ruled(have_eps: int, question, add: int, at: float):
     """A certified point at eps, or root at log delta, of many steps by the first of their rules that is as good as all
     the steps, or None."""
-    answer = _ruled_answer(ask, question, add, at)
-    return answer and ask.named(answer, "compressed")
+    answer = _ruled_answer(have_eps, question, add, at)
+    return answer and answer.certified("compressed")
 
 
-def at_fixed_place(ask: Kernels, question, add: int, at: float):
+def at_fixed_place(have_eps: int, question, add: int, at: float):
     """The same of many steps as they are, by the line of its part of delta."""
     goal = placed.Goal(question.goal, margin(question.goal))
-    answer = ask.placed(question.run, question.steps, add, at, goal, question.n_threads)
-    return answer and ask.named(answer, "contour")
+    answer = placed.answer(have_eps, question.run, question.steps, add, at, goal, question.n_threads)
+    return answer and answer.certified("contour")
 
 
-def _ruled_answer(ask: Kernels, question, add: int, at: float):
+def _ruled_answer(have_eps: int, question, add: int, at: float):
     """The answer of a rule where it is narrow; of many steps also one that meets the goal, or a looser goal, or misses
     the goal for other reasons than the rule's own error."""
     goal, very_many = question.goal, question.very_many
     goals = (goal, *(x for x in LOOSER if x > goal)) if very_many else (goal,)
     for rtol in goals:
         for ruled in question.rules:
-            answer = _by_rule(ask, question, ruled, add, at, rtol)
+            answer = _by_rule(have_eps, question, ruled, add, at, rtol)
             if answer.status not in (_core.OK, _core.LOOSE):
                 continue
             fine = very_many and SMALL_SHARE * answer.relative()[-1] < answer.width
@@ -237,31 +208,22 @@ def _ruled_answer(ask: Kernels, question, add: int, at: float):
     return None
 
 
-def _by_rule(ask: Kernels, question, ruled: Ruled, add: int, at: float, rtol: float):
+def _by_rule(have_eps: int, question, ruled: Ruled, add: int, at: float, rtol: float):
     n_threads, goal = question.n_threads, placed.Goal(rtol, margin(rtol))
-    answer = ask.placed(question.run, ruled.steps, add, at, goal, n_threads, **ruled.options)
+    answer = placed.answer(have_eps, question.run, ruled.steps, add, at, goal, n_threads)
     if answer:
         return answer
     work = scratch.borrow(_core.contour_work(ruled.steps.shift.size, n_threads))
-    answer = ask.line(*ruled.steps, add, at, *goal, n_threads, work, **ruled.options)
+    answer = _core.contour_ask(ruled.steps, add, have_eps, at, *goal, n_threads, work)
     scratch.give_back(work)
     return answer
 
 
-def shape(steps: GaussianSteps, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1) -> tuple[str, int] | None:
+def shape(steps: Rows, add: int, eps: float, rtol: float = RTOL, n_threads: int = 1) -> tuple[str, int] | None:
     """Which contour answers `point`, "line" or "hyperbola", and its nodes; None where both decline."""
-    made = []
-
-    def noted(name: str, ask):
-        def answer(*settings):
-            made.append((name, ask(*settings)))
-            return made[-1][1]
-
-        return answer
-
-    ask = POINT._replace(line=noted("line", POINT.line), hyperbola=noted("hyperbola", POINT.hyperbola))
-    answer = _answer(ask, steps, add, eps, rtol, n_threads)
-    return next(((name, own.nodes) for name, own in made if own is answer), None)
+    bent: list = []
+    answer = _answer(POINT, steps, add, eps, rtol, n_threads, bent=bent)
+    return answer and ("hyperbola" if any(answer is one for one in bent) else "line", answer.nodes)
 
 
 def pair_point(
@@ -290,10 +252,10 @@ def pair_root(
 
 def _pair_point(paired: PairedSteps, answer) -> Point | None:
     """What was dropped is at +inf: it can only raise delta [theory: small.dropped]."""
-    found = answer and answer.point("contour")
-    if not (found and paired.dropped):
-        return found
-    return found._replace(upper=log_sum(found.upper, math.log(paired.dropped)))
+    whole = answer and answer.certified("contour")
+    if not (whole and paired.dropped):
+        return whole
+    return whole._replace(upper=log_sum(whole.upper, math.log(paired.dropped)))
 
 
 def _pair_root(paired: PairedSteps, delta: float, ask) -> Root | None:
@@ -302,37 +264,37 @@ def _pair_root(paired: PairedSteps, delta: float, ask) -> Root | None:
         return None
     log_delta = math.log(delta)
     answer = ask(log_delta)
-    found = answer and answer.root("contour")
-    if not (found and paired.dropped):
-        return found
+    whole = answer and answer.certified("contour")
+    if not (whole and paired.dropped):
+        return whole
     less = ask(log_delta + math.log1p(-paired.dropped / delta) - log_slack(log_delta))
-    return less and found._replace(upper=max(found.upper, less.upper))
+    return less and whole._replace(upper=max(whole.upper, less.upper))
 
 
-def long(ask: Kernels, question, add: int, at: float):
+def long(have_eps: int, question, add: int, at: float):
     """A certified point or root, or None, by lines alone that are longer than those `auto` asks first."""
-    answer = _long_answer(ask.line, question, add, at) if _long(question.steps) else None
-    return answer and ask.named(answer, "contour")
+    answer = _long_answer(have_eps, question, add, at) if _long(question.steps) else None
+    return answer and answer.certified("contour")
 
 
 def long_pair_point(paired: PairedSteps, question, add: int, eps: float) -> Point | None:
     """A point of a run of pairs by such lines."""
-    return _pair_point(paired, _long_answer(POINT.line, question, add, eps, paired))
+    return _pair_point(paired, _long_answer(POINT, question, add, eps, paired))
 
 
 def long_pair_root(paired: PairedSteps, question, add: int, delta: float) -> Root | None:
     """A root of a run of pairs by such lines."""
-    return _pair_root(paired, delta, lambda at: _long_answer(ROOT.line, question, add, at, paired))
+    return _pair_root(paired, delta, lambda at: _long_answer(ROOT, question, add, at, paired))
 
 
-def _long_answer(line, question, add: int, at: float, paired: PairedSteps | None = None):
+def _long_answer(have_eps: int, question, add: int, at: float, paired: PairedSteps | None = None):
     if question.most_nodes() == MOST_NODES:
         return None
-    steps, pairs = (paired.steps, {"pairs": paired.pairs}) if paired else (question.steps, {})
+    steps = paired.steps if paired else question.steps
     goals = _goals(question.goal, bool(paired) or steps.shift.size <= HYPERBOLA_STEPS)
     work = scratch.borrow(_core.contour_work(steps.shift.size, question.n_threads))
     try:
-        lines = _long_lines(line, (*steps, add, at), goals, question.n_threads, work, [], MOST_NODES, **pairs)
+        lines = _long_lines((steps, add, have_eps, at), goals, question.n_threads, work, [], MOST_NODES)
     finally:
         scratch.give_back(work)
     return _narrowest(lines)
@@ -348,60 +310,61 @@ def _goals(rtol: float, own: bool) -> tuple[float, ...]:
     return (*((rtol,) if own else ()), *(x for x in LOOSER if x > rtol))
 
 
-def _long_lines(line, asked, goals, n_threads, work, found, nodes, **pairs):
+def _long_lines(asked, goals, n_threads, work, found, nodes):
     """`found` and the lines of at most so many nodes by looser and looser goals, until one is as good as its goal; one
-    line where longer ones are asked later. asked: the run, the direction and the place."""
+    line where longer ones are asked later. asked: the run, the direction, what and the place."""
+    paired = asked[0].pairs is not None
     for goal in goals if nodes == MOST_NODES else goals[:1]:
         least = min((answer.width for answer in found), default=math.inf)
         if least <= max(goal, ROUGH):
             break
-        answer = line(*asked, goal, margin(goal), n_threads, work, nodes, **pairs)
+        answer = _core.contour_ask(*asked, goal, margin(goal), n_threads, work, nodes)
         if answer.status <= _core.LOOSE:
             found.append(answer)
-        if answer.status == _core.LOOSE and (answer.width <= CLOSE or (pairs and answer.width > GAINED * least)):
+        if answer.status == _core.LOOSE and (answer.width <= CLOSE or (paired and answer.width > GAINED * least)):
             break
-        if answer.status in HOPELESS and not pairs:  # of pairs a shorter line may still hold an end
+        if answer.status in HOPELESS and not paired:  # of pairs a shorter line may still hold an end
             break
     return found
 
 
-def _answer(ask, steps, add: int, at: float, rtol: float, n_threads: int, nodes=all_nodes, paired=None, said=None):
-    """The first contour to reach rtol: a short line, the hyperbola, long lines; else the narrowest or None. Rows of
-    pairs are turned to the direction. said: what the short line has said."""
-    line, hyperbola, *_ = ask
-    branches, pairs = (paired.branches, {"pairs": paired.pairs}) if paired else (steps, {})
+def _answer(have_eps, steps, add, at, rtol, n_threads, nodes=all_nodes, paired=None, said=None, bent=None):
+    """The first contour to reach rtol: a short line, the hyperbola, long lines; else the narrowest or None. said: what
+    the short line has said. bent: where the answer of a hyperbola is noted."""
+    branches = paired.branches if paired else steps
     few = branches.shift.size <= HYPERBOLA_STEPS and (not paired or _curved(branches))
     size = _core.contour_work(steps.shift.size, n_threads)
     work = scratch.borrow(max(size, _core.hyperbola_work(branches.shift.size)) if few else size)
     try:
-        first = said or line(
-            *steps, add, at, rtol, margin(rtol), n_threads, work, _core.SHORT_LINE if few else nodes(), **pairs
-        )
+        goal, most = (rtol, margin(rtol), n_threads, work), _core.SHORT_LINE if few else nodes()
+        first = said or _core.contour_ask(steps, add, have_eps, at, *goal, most)
         answers = [first]
         if few and first.status != _core.OK and _curved(branches):
             turned = 0 if paired and paired.whole else add
-            answers.append(hyperbola(*steps, turned, at, math.log(rtol), work, **pairs))
+            answers.append(_core.hyperbola_ask(steps, turned, have_eps, at, math.log(rtol), work))
             if answers[1].status == _core.TOO_WIDE and rtol < LOOSER[0]:
-                answers[1] = hyperbola(*steps, turned, at, math.log(LOOSER[0]), work, **pairs)
+                answers[1] = _core.hyperbola_ask(steps, turned, have_eps, at, math.log(LOOSER[0]), work)
+            if bent is not None:
+                bent.append(answers[1])
         if answers[-1].status == _core.OK:
             return answers[-1]
         found = [answer for answer in answers if answer.status == _core.LOOSE]
         most = nodes()
         longer = most == MOST_NODES or (few and first.status not in (*HOPELESS, _core.LOOSE))
         if longer and first.status != _core.NO_SADDLE and (paired or _long(steps)):  # lines at several depths
-            _long_lines(line, (*steps, add, at), _goals(rtol, few), n_threads, work, found, most, **pairs)
+            _long_lines((steps, add, have_eps, at), _goals(rtol, few), n_threads, work, found, most)
         return _narrowest(found)
     finally:
         scratch.give_back(work)
 
 
-def _long(steps: GaussianSteps) -> bool:
+def _long(steps: Rows) -> bool:
     """Whether long lines are worth trying."""
     shift, total = steps.shift.max(), steps.k.sum()
     return total <= next(most for reach, most in LONG_RUN if shift <= reach)
 
 
-def _curved(steps: GaussianSteps) -> bool:
+def _curved(steps: Rows) -> bool:
     """Whether the hyperbola is worth trying: the range in which its certificate has been seen to succeed."""
     m, q, k = steps.shift.tolist(), steps.q.tolist(), steps.k.tolist()
     return sum(k) <= 2e4 and 0.05 <= min(m) and max(m) <= 10 and 1e-7 <= min(q) and max(q) < 1
@@ -433,7 +396,7 @@ def single_point(m: float, q: float, add: int, eps: float):
         at = math.log1p(ratio) if eps < 600 else eps - log_weight
         spoiled += 8 * U * abs(ratio) / (1 + ratio)
     slack = spoiled + 2 * log_slack(at, log_weight)
-    one = GaussianSteps(np.array([m]), np.ones(1), np.ones(1))
+    one = Rows(np.array([m]), np.ones(1), np.ones(1))
     left, mid, right = (point(one, 0, at + move) for move in (-slack, 0.0, slack))
     if left is None or mid is None or right is None:
         return None
@@ -451,7 +414,7 @@ def single_root(m: float, q: float, add: int, delta: float):
             return Root(0.0, 0.0, 0.0, ZERO, "contour")
         log_delta, log_q = math.log(delta), math.log(q)
         target = log_delta - log_q
-        one = GaussianSteps(np.array([m]), np.ones(1), np.ones(1))
+        one = Rows(np.array([m]), np.ones(1), np.ones(1))
         slack = log_slack(log_delta, log_q)
         low, high = (root(one, 0, target + slack) if target + slack < 0 else None), root(one, 0, target - slack)
         if high is None:

@@ -26,6 +26,7 @@ from fractions import Fraction
 import numpy as np
 
 from .. import _core
+from .._core import Rows
 from ..answers import Cumulant
 from ..bound import AccuracyError
 from ..outward import U
@@ -36,7 +37,7 @@ from ..what.given import GaussianMixture, PublicMixture
 from ..what.groups import Group
 from ..what.loss import Loss, reversed_loss
 from ..what.mechanism import Laplace, PoissonSubsampled
-from ..what.pair import GaussianSteps, step_loss
+from ..what.pair import step_loss
 from ..what.ranged import BoundedRange
 from . import mixed, saddle_laws, shifts
 from .saddlepoint import gaussian_cumulant
@@ -76,7 +77,7 @@ def step_cumulant(step, adjacency: str, add: bool, t: float) -> Cumulant:
     row = sampling.as_gaussian(step, adjacency)
     if row:
         m, q = row
-        return gaussian_cumulant(GaussianSteps(*(np.array([x]) for x in (m, q, 1.0))), int(add), t)
+        return gaussian_cumulant(Rows(np.array([m]), np.array([q]), np.ones(1)), int(add), t)
     if sampling.is_sampled_gaussian(step):
         return _two_sided(sampling.pair(step, adjacency), add, t)
     q, base = (step.q, step.base) if isinstance(step, PoissonSubsampled) else (1.0, step)

@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from .. import _core, scratch
+from .._core import Rows
 from ..answers import Point, Root, larger
 from ..arguments import exp_lower, exp_upper, respelled
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..outward import log_floor, log_slack
 from ..what.mechanism import real
-from ..what.pair import GaussianSteps
 from . import bounds, eeai
 from .contour import NARROW, RTOL, SMALL_SHARE, margin
 from .eeai import eeai_delta, eeai_epsilon
 from .loss_steps import (
     FORMS,
-    NORMAL,
+    NO_RULE,
     LossSteps,
     directions_of,
     each,
@@ -184,7 +184,7 @@ def point(steps, add: int, eps: float, rtol: float = RTOL, *, order=3, form="one
     edge = _beyond_support(steps, add, eps)
     if edge:
         return edge
-    answer = _call(_core.prawitz_delta, steps, add, eps, rtol, limit)
+    answer = _call(1, steps.rows, add, eps, rtol, limit, steps.rule)
     log_lower, estimate, log_upper, terms, _ = _smoothed_point(answer)
     if not limit and _wide(steps, math.exp(log_upper), math.exp(log_upper) - math.exp(log_lower)):
         low, high, constant = eeai.point(steps, add, eps)
@@ -192,7 +192,7 @@ def point(steps, add: int, eps: float, rtol: float = RTOL, *, order=3, form="one
         log_upper = min(log_upper, math.nextafter(math.log(high), math.inf) if high > 0 else -math.inf)
         terms = (*terms[:-1], constant / max(math.exp(log_upper), 1e-300))
     if log_lower == -math.inf:
-        other = bounds.moments_point(GaussianSteps(*steps[:3]), add, eps) if steps.all_gaussian else None
+        other = bounds.moments_point(steps.rows, add, eps) if steps.all_gaussian else None
         if other is None and answer is None:
             return None
         if other:
@@ -208,7 +208,7 @@ def root(steps, add: int, log_delta: float, rtol: float = RTOL, *, order=3, form
     """A certified root of delta(eps) = e^log_delta, or None: certified deltas lie on both sides. Arguments as in
     `point`."""
     steps = steps_of(steps)
-    answer = _call(_core.prawitz_eps, steps, add, log_delta, rtol, limit)
+    answer = _call(0, steps.rows, add, log_delta, rtol, limit, steps.rule)
     lower, estimate, upper, terms, _ = _smoothed_root(answer)
     delta, slack = math.exp(log_delta), log_slack(log_delta)
     if not limit and upper < math.inf and _wide(steps, delta, 2 * sum(terms) * delta):
@@ -218,7 +218,7 @@ def root(steps, add: int, log_delta: float, rtol: float = RTOL, *, order=3, form
     if lower == -math.inf:
         _, high = support(steps, add)
         upper = min(upper, high)
-        other = bounds.moments_root(GaussianSteps(*steps[:3]), add, log_delta) if steps.all_gaussian else None
+        other = bounds.moments_root(steps.rows, add, log_delta) if steps.all_gaussian else None
         if other:
             lower, upper = other.lower if other.lower > 0 else lower, min(upper, other.upper)  # other is clipped at 0
         if upper == math.inf:
@@ -231,25 +231,19 @@ def root(steps, add: int, log_delta: float, rtol: float = RTOL, *, order=3, form
 
 def ruled_point(question, add: int, eps: float) -> Point | None:
     """A point by the first rule for many Gaussian steps that is as good as these, or None."""
-    return _ruled(
-        question, lambda *asked, **options: _smoothed_point(_call(_core.prawitz_delta, *asked, **options)), add, eps
-    )
+    return _ruled(question, lambda *asked: _smoothed_point(_call(1, *asked)), add, eps)
 
 
 def ruled_root(question, add: int, log_delta: float) -> Root | None:
     """A root by the same."""
-    return _ruled(
-        question, lambda *asked, **options: _smoothed_root(_call(_core.prawitz_eps, *asked, **options)), add, log_delta
-    )
+    return _ruled(question, lambda *asked: _smoothed_root(_call(0, *asked)), add, log_delta)
 
 
 def _ruled(question, ask, add: int, at: float):
     """The answer of a rule whose own error does not show; of very many steps also one where it does, if that is narrow
     enough for eeai.py to have nothing to say."""
     for ruled in rules_of(question):
-        m, q, k = ruled.steps
-        steps = LossSteps(m, q, k, np.full(k.size, NORMAL, np.intc))
-        found = ask(steps, add, at, question.goal, 0.0, fits=ruled.fits)
+        found = ask(ruled.steps, add, at, question.goal, 0.0)
         if found.lower == -math.inf or found.width > WIDE:
             continue
         fine = found.width <= NARROW or (
@@ -284,9 +278,9 @@ def _wide(steps: LossSteps, delta: float, width: float) -> bool:
     return width > WIDE * delta and width > 2 * CONSTANT / steps.total
 
 
-def _call(kernel, steps: LossSteps, add: int, at: float, rtol: float, limit: float, **options):
-    asked = steps.kind, steps.shift, steps.q, steps.k, add, *steps.rule, at, margin(rtol), limit
-    status, *found, _ = scratch.lend(_core.prawitz_work(), kernel, *asked, **options)
+def _call(have_eps: int, rows: Rows, add: int, at: float, rtol: float, limit: float, rule=NO_RULE):
+    asked = rows, add, have_eps, at, *rule, margin(rtol), limit
+    status, *found, _ = scratch.lend(_core.prawitz_work(), _core.prawitz_ask, *asked)
     return found if status <= _core.LOOSE else None
 
 

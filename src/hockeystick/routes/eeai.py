@@ -202,14 +202,14 @@ class Side:
         return Interval(low, min(max(middle, low), high), high, slack)
 
     def chernoff_upper(self, eps: float) -> float:
-        answer = self._prawitz(_core.prawitz_delta, eps)
+        answer = self._prawitz(1, eps)
         if answer is None:
             return 1.0
         log_scale, _, _, upper, *_ = answer
         return min(1.0, math.exp(min(0.0, log_scale + math.log(upper))) * (1 + 1e-12))
 
     def chernoff_eps_upper(self, delta: float) -> float:
-        answer = self._prawitz(_core.prawitz_eps, math.log(delta) * UP)
+        answer = self._prawitz(0, math.log(delta) * UP)
         _, top = support(self.steps, self.add)
         _, _, upper, *_ = answer or (0.0, 0.0, math.inf)
         top = min(upper, top)
@@ -219,10 +219,9 @@ class Side:
             )
         return max(0.0, top)
 
-    def _prawitz(self, kernel, at: float):
-        s = self.steps
-        asked = s.kind, s.shift, s.q, s.k, self.add, *s.rule, at, 31.0, NO_SMOOTHING
-        status, *found = scratch.lend(_core.prawitz_work(), kernel, *asked)
+    def _prawitz(self, have_eps: int, at: float):
+        asked = self.steps.rows, self.add, have_eps, at, *self.steps.rule, 31.0, NO_SMOOTHING
+        status, *found = scratch.lend(_core.prawitz_work(), _core.prawitz_ask, *asked)
         return found if status <= _core.LOOSE else None
 
     def bounded(self, eps: float) -> Interval:

@@ -38,7 +38,7 @@ def at(pair: np.ndarray, k: float, eps: float, cells: int = FINE):
     """A certified point, or None."""
     work = np.empty(_core.few_work(cells))  # its length decides how many cells there are
     answer = _core.few_delta(pair, int(k), eps, *rule(), work)
-    return answer.point("jumps") if answer.status <= _core.LOOSE else None
+    return answer.certified("jumps") if answer.status <= _core.LOOSE else None
 
 
 def root(

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _core, scratch
-from ..answers import Crossing, Point, Root, larger, ordered
+from .._core import Rows
+from ..answers import Point, Root, larger, ordered
 from ..arguments import log_lower
 from ..what.pair import paired_steps
 from . import contour
@@ -166,7 +167,7 @@ class Lines:
         width = found.width
         line.width = min(line.width, width)
         if width <= max(WIDER * line.width, NARROW):
-            return (found.root(line.route) if isinstance(found, Crossing) else found.point(line.route)), below
+            return found.certified(line.route), below
         return None
 
     def _hold(self, key: _Key, line: _Line | None, base) -> None:
@@ -224,26 +225,26 @@ def _base_of(question: Question, base) -> Question:
 
 
 def _sums(question: Question):
-    """(steps, options, route) of what may stand for the steps of a question: rules, and they themselves where they are
+    """(rows, route) of what may stand for the steps of a question: rules, and they themselves where they are
     known; and whether these would hardly be narrower."""
     others = (ruled for ruled in question.rules if ruled.apart or not question.gaussian)
     for ruled in itertools.chain(question.narrower_rules, others):  # made so seldom that its width matters more
-        yield ruled.steps, ruled.options, "compressed", ruled.fine
+        yield ruled.steps, "compressed", ruled.fine
     if question.run.listed and question.gaussian:
-        yield question.steps, {}, "contour", True
+        yield question.steps, "contour", True
     elif question.run.listed:
         paired = paired_steps(question.run, question.adjacency, False)
         assert paired is not None  # `replaced`
-        yield paired.steps, {"pairs": paired.pairs}, "contour", True
+        yield paired.steps, "contour", True
 
 
 def _line_of(question: Question, key: _Key) -> _Line | None:
     """A line that answers."""
-    for steps, options, route, last in _sums(question):
+    for steps, route, last in _sums(question):
         line = _Line(route)
         size = max(_core.contour_work(steps.shift.size), _core.KEPT_WORK)
-        asked = *steps, key.add, key.have_eps, key.value, key.goal, contour.margin(key.goal), line.memory
-        status = scratch.lend(size, _core.kept_make, *asked, sides=key.sides, **options)
+        asked = steps, key.add, key.have_eps, key.value, key.goal, contour.margin(key.goal), line.memory
+        status = scratch.lend(size, _core.kept_make, *asked, sides=key.sides)
         if status == _core.OK or (status == _core.LOOSE and last):
             return line
     return None
@@ -251,8 +252,8 @@ def _line_of(question: Question, key: _Key) -> _Line | None:
 
 def _line_of_chernoff(question: Question, add: int, eps: float) -> _Line | None:
     """Chernoff's bound, where there is one."""
-    for steps, options, *_ in _sums(question):
-        status, upper, tilt = scratch.lend(_core.contour_work(1), _core.chernoff_upper, *steps, add, 1, eps, **options)
+    for steps, *_ in _sums(question):
+        status, upper, tilt = scratch.lend(_core.contour_work(1), _core.chernoff_upper, steps, add, 1, eps)
         if status == _core.OK and upper < math.inf:
             return _Line("moments", upper, tilt)
     return None
@@ -263,7 +264,7 @@ def _with_more(line: _Line, add: int, rows) -> float:
     if not len(rows):
         return line.upper
     m, q, k = rows.T.copy()
-    up = _core.individual_tilts(m, q, add, float(k.max()), np.array([line.tilt]), 1)[:, 0]
+    up = _core.individual_tilts(Rows(m, q, k), add, float(k.max()), np.array([line.tilt]), 1)[:, 0]
     return math.nextafter(line.upper + float(k @ up) * (1 + 1e-9), math.inf)
 
 

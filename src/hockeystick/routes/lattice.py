@@ -147,18 +147,18 @@ def _ratio(unit: Fraction, base: Fraction) -> Fraction | None:
 
 def point(run: Lattice, eps: float, rtol: float = contour.RTOL, *, lines: Lines | None = None) -> Point | None:
     """A certified delta(eps), or None. lines: those of other eps, where they are kept."""
-    answer = asked(lines, eps, lambda: _call(_core.mixed_delta, run, eps, rtol, lines))
-    return answer and answer.point("contour")
+    answer = asked(lines, eps, lambda: _call(1, run, eps, rtol, lines))
+    return answer and answer.certified("contour")
 
 
 def root(run: Lattice, log_delta: float, rtol: float = contour.RTOL) -> Root | None:
     """A certified eps(delta), or None."""
-    answer = _call(_core.mixed_eps, run, log_delta, rtol)
-    return answer and answer.root("contour")
+    answer = _call(0, run, log_delta, rtol)
+    return answer and answer.certified("contour")
 
 
-def _call(function, run: Lattice, at: float, rtol: float, lines: Lines | None = None):
+def _call(have_eps: int, run: Lattice, at: float, rtol: float, lines: Lines | None = None):
     size = _core.mixed_work(len(run.table), run.points.shape[1], 0, NODES)
-    given = run.table, run.points, run.lattice, at, rtol, contour.margin(rtol), 0.0, NODES, np.zeros(2)
-    answer = lines.place(size, *given) if lines is not None else scratch.lend(size, function, *given)
+    given = run.table, run.points, run.lattice, have_eps, at, rtol, contour.margin(rtol), 0.0, NODES, np.zeros(2)
+    answer = lines.place(size, *given) if lines is not None else scratch.lend(size, _core.mixed_ask, *given)
     return answer if answer.status <= _core.LOOSE else None

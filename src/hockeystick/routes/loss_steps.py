@@ -37,7 +37,12 @@ class LossSteps(_Columns):
     @functools.cached_property
     def rule(self) -> tuple[np.ndarray, np.ndarray]:
         """The Gauss-Legendre rule where a step needs it: making it takes milliseconds."""
-        return _NO_RULE if self.all_gaussian else legendre_rule(RULE)
+        return NO_RULE if self.all_gaussian else legendre_rule(RULE)
+
+    @functools.cached_property
+    def rows(self) -> _core.Rows:
+        """As the gate takes them."""
+        return _core.Rows(self.shift, self.q, self.k, kind=None if self.all_gaussian else self.kind)
 
     @functools.cached_property
     def all_gaussian(self) -> bool:
@@ -51,7 +56,7 @@ class LossSteps(_Columns):
     def totals(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         """For REMOVE and for ADD, whose loss is -X under den: (Y, X), mean and cumulants 2 to 5 of the composed loss
         under num and under den."""
-        Y, X = _core.edgeworth_totals(self.kind, self.shift, self.q, self.k, 0, *self.rule)
+        Y, X = _core.edgeworth_totals(self.rows, 0, *self.rule)
         return (Y, X), (_TURN * X, _TURN * Y)
 
 
@@ -101,7 +106,7 @@ def _row(step, k: int, adjacency: str) -> tuple[float, float, float, int]:
 RULE = 32
 """Gauss-Legendre nodes for the Laplace density, on panels of length at most 2 (csrc/law/laplace_step.c)."""
 
-_NO_RULE = (np.zeros(1), np.zeros(1))
+NO_RULE = (np.zeros(1), np.zeros(1))
 
 
 _TURN = np.array([-1.0, 1.0, -1.0, 1.0, -1.0])

@@ -158,8 +158,8 @@ def point(
 ) -> Point | None:
     """A certified delta(eps), or None. lines: those of other eps, where they are kept. wide: a relative width that will
     do where none is asked for."""
-    answer = near.asked(lines, eps, lambda: _answer(_core.mixed_delta, steps, eps, rtol, enough, lines, least=wide))
-    return answer and answer.point("contour")
+    answer = near.asked(lines, eps, lambda: _answer(1, steps, eps, rtol, enough, lines, least=wide))
+    return answer and answer.certified("contour")
 
 
 class Place:
@@ -178,21 +178,21 @@ def root(
 ) -> Root | None:
     """A certified eps(delta), or None. near: of the root before."""
     answer = near and near.nodes and _next_to(near, steps, log_delta, rtol, enough)
-    answer = answer or _answer(_core.mixed_eps, steps, log_delta, rtol, enough, near=near)
-    return answer and answer.root("contour")
+    answer = answer or _answer(0, steps, log_delta, rtol, enough, near=near)
+    return answer and answer.certified("contour")
 
 
 def _next_to(near: Place, steps, log_delta: float, rtol: float, enough: float | None):
     """What one line says that lies where the one before did, or None where that is not as narrow."""
     table, points = tables(steps, near.panels)
     width = fine(steps) if enough is None else enough
-    found = _call(_core.mixed_eps, table, points, log_delta, rtol, width, near.nodes, near.at.copy(), None)
+    found = _call(0, table, points, log_delta, rtol, width, near.nodes, near.at.copy(), None)
     good = found.status == _core.OK or (found.status == _core.LOOSE and found.width <= min(width, WIDER * near.width))
     return found if good else None
 
 
 def _answer(
-    function,
+    have_eps: int,
     steps,
     at: float,
     rtol: float,
@@ -211,7 +211,7 @@ def _answer(
     if enough is None:
         enough = max(fine(steps), least)
     wide = 0.0 if any(isinstance(step, DensityStep) for step in steps) else WIDE  # a line over points costs little
-    plan = _planned(steps, at, function is _core.mixed_eps)
+    plan = _planned(steps, at, not have_eps)
     while True:
         try:
             table, points = tables(steps, panels, plan)
@@ -219,7 +219,7 @@ def _answer(
             break
         mixed = (table[:, 0] == _core.MIXTURE).any()
         most = COST // points.shape[1] if mixed else MORE_NODES
-        answer = _call(function, table, points, at, rtol, max(enough, wide), min(nodes, most), place, lines)
+        answer = _call(have_eps, table, points, at, rtol, max(enough, wide), min(nodes, most), place, lines)
         if answer.status == _core.OK or (answer.status == _core.LOOSE and answer.width <= enough):
             if near is not None and place[0] > 0:
                 longer = 1.0 if answer.status == _core.OK else LONGER
@@ -455,14 +455,15 @@ def _without_atoms(points, m: float):
     return found
 
 
-def _call(function, table, points, at: float, rtol: float, wide: float, nodes: int, place, lines: Lines | None):
+def _call(have_eps: int, table, points, at: float, rtol: float, wide: float, nodes: int, place, lines: Lines | None):
     size = _core.mixed_work(len(table), points.shape[1], int((table[:, 0] == _core.SUBNORMAL).sum()), nodes)
-    return lend(size, function, table, points, _LINE, at, rtol, contour.margin(rtol), wide, nodes, place, lines=lines)
+    asked = table, points, _LINE, have_eps, at, rtol, contour.margin(rtol), wide, nodes, place
+    return lend(size, _core.mixed_ask, *asked, lines=lines)
 
 
 def lend(size: int, function, table, *arguments, lines: Lines | None = None):
     """function(table, *arguments, scratch), and with the tables of epochs of random allocation where there are some.
-    lines: where the line is kept that mixed_delta places."""
+    lines: where the line is kept that mixed_ask places."""
     epochs = table[table[:, 0] == _core.ALLOCATION, 2:5]
     if not epochs.size:
         if lines is not None:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from .. import _core, scratch
+from .._core import Rows
 from ..answers import Cumulant, between
 from ..arguments import exp_upper, numbers, one_of, respelled, shaped
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..outward import DOWN, UP, U, log_slack
 from ..what.loss import ends, log_finite
 from ..what.mechanism import as_run
-from ..what.pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losses
+from ..what.pair import ADJACENCIES, DIRECTIONS, gaussian_steps, losses
 from .saddlepoint import gaussian_cumulant, gaussian_family
 
 if TYPE_CHECKING:
@@ -253,12 +254,12 @@ def _best_upper(run, adjacency: str, add: int, have_eps: int, value: float) -> f
     return _best_order_upper(run, adjacency, add, have_eps, value)
 
 
-def _best_order(steps: GaussianSteps, add: int, have_eps: int, value: float) -> float:
+def _best_order(steps: Rows, add: int, have_eps: int, value: float) -> float:
     if add and have_eps and (steps.q < 1).all():
         wall = -math.fsum((steps.k * np.log1p(-steps.q)).tolist())  # within 4u
         if value >= wall * UP:
             return -math.inf  # eps exceeds every loss
-    status, _, upper = scratch.lend(_core.saddle_work(), _core.saddle_moments_upper, *steps, add, have_eps, value)
+    status, _, upper = scratch.lend(_core.saddle_work(), _core.saddle_moments_upper, steps, add, have_eps, value)
     if status:
         what = f"eps={value!r}" if have_eps else f"log delta={value!r}"
         raise AccuracyError(f"no order was found for {what}; hs.delta and hs.epsilon have other routes", status)
@@ -373,7 +374,7 @@ def gdp_delta(run: Ran, eps: float | Numbers, *, adjacency: Adjacency = "add_rem
     False 1.7594e-03
     """
     values = numbers("eps", eps, "a finite number", -math.inf, math.inf)
-    return _approximation([math.exp(_gdp(_core.saddle_delta, run, adjacency, e).raw) for e in values], eps, 1.0)
+    return _approximation([math.exp(_gdp(1, run, adjacency, e).raw) for e in values], eps, 1.0)
 
 
 def gdp_epsilon(run: Ran, delta: float | Numbers, *, adjacency: Adjacency = "add_remove") -> Bound[Any]:
@@ -387,15 +388,13 @@ def gdp_epsilon(run: Ran, delta: float | Numbers, *, adjacency: Adjacency = "add
     True
     """
     values = [math.log(d) for d in numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
-    return _approximation(
-        [max(0.0, _gdp(_core.saddle_eps, run, adjacency, v).estimate) for v in values], delta, math.inf
-    )
+    return _approximation([max(0.0, _gdp(0, run, adjacency, v).estimate) for v in values], delta, math.inf)
 
 
-def _gdp(function, run, adjacency, at: float):
+def _gdp(have_eps: int, run, adjacency, at: float):
     one = np.ones(1)
-    mu = np.array([gdp_mu(run, adjacency=adjacency)])
-    answer = scratch.lend(_core.saddle_work(), function, mu, one, one, 0, at, 3)
+    rows = Rows(np.array([gdp_mu(run, adjacency=adjacency)]), one, one)
+    answer = scratch.lend(_core.saddle_work(), _core.saddle_ask, rows, 0, have_eps, at, 3)
     if answer.status:
         raise AccuracyError(f"the Gaussian curve has no saddle at {at!r}", answer.status)
     return answer

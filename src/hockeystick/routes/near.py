@@ -82,9 +82,9 @@ class Lines:
         return None if found is None else found.near(eps)
 
     def place(self, size: int, *arguments: Any) -> Scaled:
-        """_core.mixed_delta with scratch of its own, on a line that may be kept."""
+        """_core.mixed_ask with scratch of its own, on a line that may be kept."""
         line = _core.MixedLine(self._complement)
-        found = line.delta(*(*arguments, np.empty(size)))
+        found = line.ask(*(*arguments, np.empty(size)))
         self._tried.append((found, line))
         return found
 

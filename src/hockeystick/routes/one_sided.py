@@ -16,9 +16,10 @@ import math
 
 import numpy as np
 
+from .._core import Rows
 from ..answers import Point, Root, meet
 from ..outward import UP, log_slack, log_sum
-from ..what.pair import GaussianSteps, PairedSteps
+from ..what.pair import PairedSteps
 from ..what.sampling import MAX_BRANCHES, PACKED
 from . import contour, jumps
 from .question import SHARP
@@ -42,21 +43,21 @@ SLACK = 1e-8
 """Relative, of the exponents of a bound that only widens: far above what their differences lose."""
 
 
-def one_sided(paired: PairedSteps) -> GaussianSteps | None:
+def one_sided(paired: PairedSteps) -> Rows | None:
     """The steps with N(0) for every den, REMOVE; None where some step is not one symmetric pair or plain noise."""
     shift, q, k = (column.copy() for column in paired.steps)
     if paired.dropped:
         return None
-    for i, (branches, *row) in enumerate(PACKED.iter_unpack(paired.pairs.tobytes())):
+    for i, (branches, *row) in enumerate(PACKED.iter_unpack(paired.steps.pairs.tobytes())):
         weight, rate, up, down = row[: 4 * MAX_BRANCHES : MAX_BRANCHES]
         if branches == 1 and weight == 1 and up == down and not any(row[4 * MAX_BRANCHES :]):
             shift[i], q[i] = up, rate
         elif branches or q[i] < 1:
             return None
-    return GaussianSteps(shift, q, k)
+    return Rows(shift, q, k)
 
 
-def reach_upper(steps: GaussianSteps, log_lost: float) -> tuple[float, bool]:
+def reach_upper(steps: Rows, log_lost: float) -> tuple[float, bool]:
     """An s that Z exceeds with probability at most e^log_lost, and whether it exceeds it at all."""
     m, q, k = (column[steps.q < 1][:, None] for column in steps)
     r = -np.log1p(-q)
@@ -136,11 +137,11 @@ def squeezed(paired: PairedSteps, add: int, found: Root, delta: float) -> Root:
     return Root(lower, min(max(before, lower), upper), upper, known.terms, known.route)
 
 
-def _point(steps: GaussianSteps, eps: float) -> Point | None:
+def _point(steps: Rows, eps: float) -> Point | None:
     found = contour.point(steps, 0, eps)
     return found if found and found.width < SHARP else meet(found, jumps.point(steps, 0, eps))
 
 
-def _root(steps: GaussianSteps, log_delta: float) -> Root | None:
+def _root(steps: Rows, log_delta: float) -> Root | None:
     found = contour.root(steps, 0, log_delta)
     return found if found and found.width < SHARP else meet(found, jumps.root(steps, 0, log_delta))

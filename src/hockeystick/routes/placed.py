@@ -18,7 +18,7 @@ from ..answers import Crossing, Scaled
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..what.pair import GaussianSteps
+    from .._core import Rows
 
 STEP = 0.75
 """Width of a part in standard deviations of a normal loss."""
@@ -47,31 +47,24 @@ class Goal(NamedTuple):
     nats: float
 
 
-def root(
-    run: Any, steps: GaussianSteps, add: int, log_delta: float, goal: Goal, n_threads: int, **options: Any
-) -> Crossing | None:
-    """What a line says of eps(delta); None where it does not reach its goal. Where a rule is too far off at the middle
-    of a part, it is not asked there at all (TOO_WIDE). `steps` and `options`, as the gate takes them, stay with the
+def answer(
+    have_eps: int, run: Any, steps: Rows, add: int, at: float, goal: Goal, n_threads: int
+) -> Scaled | Crossing | None:
+    """What a line says of delta(eps), or of eps(delta) at a log of delta; None where it does not reach its goal. Where
+    a rule is too far off at the middle of a part, it is not asked there at all (TOO_WIDE). `steps` stay with the
     run."""
-    return _found(run, steps, add, (0, log_delta), log_delta, goal, n_threads, options)
+    about = _about(run, steps, add, at) if have_eps else at
+    return None if about is None else _found(run, steps, add, (have_eps, at), about, goal, n_threads)
 
 
-def point(
-    run: Any, steps: GaussianSteps, add: int, eps: float, goal: Goal, n_threads: int, **options: Any
-) -> Scaled | None:
-    """The same of delta(eps)."""
-    about = _about(run, steps, add, eps, options)
-    return None if about is None else _found(run, steps, add, (1, eps), about, goal, n_threads, options)
-
-
-def _about(run: Any, steps: GaussianSteps, add: int, eps: float, options: dict[str, Any]) -> float | None:
+def _about(run: Any, steps: Rows, add: int, eps: float) -> float | None:
     """About log delta(eps), between estimates at fixed places that stay with the run: (-2 log delta)^{1/2} is nearly
     linear in eps, as of a normal law."""
     known: dict[Any, Any] = run._cache.setdefault("about", {})
     if not eps > 1e-9:
         return None
     i = math.floor(OCTAVE * math.log2(eps))
-    left, right = (_height(known, i + more, steps, add, options) for more in (0, 1))
+    left, right = (_height(known, i + more, steps, add) for more in (0, 1))
     if left is None or right is None:
         return None
     low, high = 2 ** (i / OCTAVE), 2 ** ((i + 1) / OCTAVE)
@@ -79,13 +72,13 @@ def _about(run: Any, steps: GaussianSteps, add: int, eps: float, options: dict[s
     return -0.5 * height * height
 
 
-def _height(known: dict[Any, Any], i: int, steps: GaussianSteps, add: int, options: dict[str, Any]) -> float | None:
+def _height(known: dict[Any, Any], i: int, steps: Rows, add: int) -> float | None:
     """(-2 log delta)^{1/2} at place i, None where there is no saddle."""
     key = id(steps), add, i
     of, height = known.get(key, (None, None))
     if of is not steps:
-        asked = *steps, add, 2 ** (i / OCTAVE)
-        status, about = scratch.lend(_core.contour_work(1), _core.contour_estimate, *asked, **options)
+        size, at = _core.contour_work(1), 2 ** (i / OCTAVE)
+        status, about = scratch.lend(size, _core.contour_estimate, steps, add, at)
         good = status == _core.OK and -math.inf < about < 0
         height = math.sqrt(-2 * about) if good else None
         known[key] = steps, height
@@ -94,9 +87,7 @@ def _height(known: dict[Any, Any], i: int, steps: GaussianSteps, add: int, optio
     return height
 
 
-def _found(
-    run, steps: GaussianSteps, add: int, asked: tuple[int, float], log_delta: float, goal: Goal, n_threads, options
-):
+def _found(run, steps: Rows, add: int, asked: tuple[int, float], log_delta: float, goal: Goal, n_threads: int):
     have_eps, value = asked
     lines: dict[Any, Any] = run._cache.setdefault("placed", {})
     for halvings in range(HALVINGS + 1):
@@ -104,14 +95,14 @@ def _found(
         key = id(steps), add, goal, halvings, part
         line = lines.get(key)
         if line is None or line.steps is not steps:
-            line = lines[key] = _line(steps, add, middle, goal, n_threads, options)
+            line = lines[key] = _line(steps, add, middle, goal, n_threads)
             for old in list(lines)[:-MOST]:
                 lines.pop(old, None)
-        if line.status == _core.TOO_WIDE and options and run.listed:
+        if line.status == _core.TOO_WIDE and steps.fits is not None and run.listed:
             return _TOO_WIDE
         if line.status != _core.OK and (have_eps or line.status != _core.LOOSE):
             return None  # of a point that misses its goal a line of its own may be much narrower
-        found = _ask(line.memory, have_eps, value, options)
+        found = _ask(line, have_eps, value)
         if found.status == _core.OK:
             return found
         if not have_eps and found.status == _core.LOOSE and found.width <= WIDER * line.width:
@@ -123,15 +114,16 @@ class _Line(NamedTuple):
     """A line of `steps`, which live as long as it does; what making it ended with, its memory (csrc/line/kept.c), and
     how wide it is where it was placed."""
 
-    steps: GaussianSteps
+    steps: Rows
     status: int
     memory: NDArray[np.float64]
     width: float
 
 
-def _ask(memory: NDArray[np.float64], have_eps: int, value: float, options: Any) -> Any:
-    """What a line says of eps or of log delta; of a rule, which has options, with its own error."""
-    return scratch.lend(_core.KEPT_WORK, _core.kept_ask, memory, _NO_ROWS, 0, have_eps, value, bool(options))[0]
+def _ask(line: _Line, have_eps: int, value: float) -> Any:
+    """What a line says of eps or of log delta; of a rule with its own error."""
+    asked = line.memory, _NO_ROWS, 0, have_eps, value, line.steps.fits is not None
+    return scratch.lend(_core.KEPT_WORK, _core.kept_ask, *asked)[0]
 
 
 def _part(log_delta: float, share: float) -> tuple[int, float]:
@@ -143,15 +135,13 @@ def _part(log_delta: float, share: float) -> tuple[int, float]:
     return -1 - i, -0.5 * FAR * FAR - (i + 0.5) * share * NATS
 
 
-def _line(
-    steps: GaussianSteps, add: int, log_delta: float, goal: Goal, n_threads: int, options: dict[str, Any]
-) -> _Line:
+def _line(steps: Rows, add: int, log_delta: float, goal: Goal, n_threads: int) -> _Line:
     """The line placed there."""
     memory = np.empty(_core.KEPT_ROOM)
     size = max(_core.contour_work(steps.shift.size, n_threads), _core.KEPT_WORK)
-    asked = *steps, add, 0, log_delta, goal.rtol, goal.nats + ROOM, memory
-    status = scratch.lend(size, _core.kept_make, *asked, more=0, n_threads=n_threads, **options)
+    asked = steps, add, 0, log_delta, goal.rtol, goal.nats + ROOM, memory
+    status = scratch.lend(size, _core.kept_make, *asked, more=0, n_threads=n_threads)
     if status not in (_core.OK, _core.LOOSE):
         return _Line(steps, status, _NO_ROWS, math.inf)
-    memory = memory[: _core.kept_size(memory)].copy()
-    return _Line(steps, status, memory, _ask(memory, 0, log_delta, options).width)
+    line = _Line(steps, status, memory[: _core.kept_size(memory)].copy(), math.inf)
+    return line._replace(width=_ask(line, 0, log_delta).width)

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from .. import _core, scratch
+from .._core import Rows
 from ..answers import Cumulant, Point, Root, Saddle
 from ..arguments import numbers, one_of, respelled, shaped
 from ..bound import AccuracyError, DomainError
 from ..what.mechanism import as_run
-from ..what.pair import ADJACENCIES, DIRECTIONS, GaussianSteps, gaussian_steps, losses
+from ..what.pair import ADJACENCIES, DIRECTIONS, gaussian_steps, losses
 from .question import Question
 
 TERMS = ("berry_esseen", "quadrature", "rounding", "interpolation", "skewness")
@@ -36,27 +37,27 @@ tenth larger, and the sum over so many steps takes milliseconds."""
 _AUTO = 0
 
 
-def point(steps: GaussianSteps, add: int, eps: float, kind: int = _AUTO):
+def point(steps: Rows, add: int, eps: float, kind: int = _AUTO):
     """A certified point of the curve."""
-    answer = _ask(_core.saddle_delta, steps, add, eps, kind)
+    answer = _ask(_core.saddle_ask, steps, add, 1, eps, kind)
     return answer and Point(*_interval(answer))
 
 
-def root(steps: GaussianSteps, add: int, log_delta: float, kind: int = _AUTO):
+def root(steps: Rows, add: int, log_delta: float, kind: int = _AUTO):
     """A certified root of delta(eps) = e^log_delta."""
-    answer = _ask(_core.saddle_eps, steps, add, log_delta, kind)
+    answer = _ask(_core.saddle_ask, steps, add, 0, log_delta, kind)
     return answer and Root(*_interval(answer))
 
 
 def point_of(question, add: int, eps: float):
     """The point of a question about Gaussian steps, by a rule where they are many."""
-    answer = _ruled(question, _core.saddle_delta, add, eps, _AUTO)
+    answer = _ruled(question, _core.saddle_ask, add, 1, eps, _AUTO)
     return answer and Point(*_interval(answer))
 
 
 def root_of(question, add: int, log_delta: float):
     """The root of the same."""
-    answer = _ruled(question, _core.saddle_eps, add, log_delta, _AUTO)
+    answer = _ruled(question, _core.saddle_ask, add, 0, log_delta, _AUTO)
     return answer and Root(*_interval(answer))
 
 
@@ -69,7 +70,7 @@ def larger_root(question, log_delta: float, wall: float):
 def _ruled(question, function, *arguments) -> Saddle | None:
     """An answer of the first rule that has one, or of the steps."""
     for ruled in rules_of(question):
-        answer = _ask(function, ruled.steps, *arguments, fits=ruled.fits)
+        answer = _ask(function, ruled.steps, *arguments)
         if answer:
             return answer
     return _ask(function, question.steps, *arguments)
@@ -80,8 +81,8 @@ def rules_of(question):
     return question.narrower_rules if question.run.distinct > MANY else ()
 
 
-def _ask(function, steps: GaussianSteps, *arguments, **options) -> Saddle | None:
-    answer = scratch.lend(_core.saddle_work(), function, *steps, *arguments, **options)
+def _ask(function, steps: Rows, *arguments) -> Saddle | None:
+    answer = scratch.lend(_core.saddle_work(), function, steps, *arguments)
     return answer if answer.status == _core.OK else None
 
 
@@ -181,7 +182,7 @@ def saddlepoint_delta(
 
     def at(side: str, e: float):
         if steps is not None:
-            answer = _ask(_core.saddle_delta, steps, int(side == "add"), e, kind)
+            answer = _ask(_core.saddle_ask, steps, int(side == "add"), 1, e, kind)
             return answer and (answer.raw, answer.kind, answer.tilt, answer.skewness)
         from . import saddle_laws
 
@@ -210,7 +211,7 @@ def _checked(found, eps: float):
     return log_delta, ESTIMATES[used], tilt, skewness, skewness < SKEWED
 
 
-def gaussian_family(run, adjacency) -> GaussianSteps:
+def gaussian_family(run, adjacency) -> Rows:
     """The run as Gaussian steps, or a DomainError that says what this route takes."""
     run = as_run(run)
     steps = gaussian_steps(run, adjacency)
@@ -222,9 +223,9 @@ def gaussian_family(run, adjacency) -> GaussianSteps:
     return steps
 
 
-def gaussian_cumulant(steps: GaussianSteps, add: int, t: float) -> Cumulant:
+def gaussian_cumulant(steps: Rows, add: int, t: float) -> Cumulant:
     """K(t) of Gaussian steps, sampled or not."""
-    status, sums = scratch.lend(_core.saddle_work(), _core.saddle_cumulants, *steps, add, t)
+    status, sums = scratch.lend(_core.saddle_work(), _core.saddle_cumulants, steps, add, t)
     if status:
         raise AccuracyError(
             f"the divergence of order alpha={1 + t!r} is beyond the quadrature; try a smaller order", status

@@ -62,7 +62,7 @@ def _contour_point(question, add: int, eps: float):
         found = contour.pair_point(paired, add, eps, question.goal, question.n_threads, question.most_nodes)
         if paired.dropped or _is_known(found):
             return found
-        return contour.near_one(paired.steps, add, eps, pairs=paired.pairs) or found
+        return contour.near_one(paired.steps, add, eps) or found
     if question.total == 1 and question.wall < math.inf:
         return contour.single_point(*_only_step(question.steps), add, eps)
     found = None
@@ -182,7 +182,7 @@ def _only_step(steps) -> tuple[float, float]:
 def _one_step_exceeds(steps, delta: float) -> bool:
     """Whether some step has delta(0) = q (2 Phi(m/2) - 1) above twice delta; leaving out steps is post-processing."""
     return any(
-        q * math.erf(m / math.sqrt(8)) > 2 * delta for m, q in zip(*(x.tolist() for x in steps[:2]), strict=True)
+        q * math.erf(m / math.sqrt(8)) > 2 * delta for m, q in zip(steps.shift.tolist(), steps.q.tolist(), strict=True)
     )
 
 
@@ -216,7 +216,7 @@ def _contour_points(question, add: int, eps):
 
 
 def _ruled_points(question, add: int, eps):
-    return contour.ruled_points(next(iter(question.rules)), add, eps, question.goal, question.n_threads)
+    return contour.points(next(iter(question.rules)).steps, add, eps, question.goal, question.n_threads)
 
 
 def _exact(question, add: int, at: float, what: str):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from .._core import Rows
 from ..bound import DomainError
 from ..outward import LDBL_ULP, U
 from . import sampling, shuffling
@@ -44,18 +45,7 @@ PIECE = 1 << 17
 """Steps sorted at a time, in about 20 ms."""
 
 
-class GaussianSteps(NamedTuple):
-    """Poisson-subsampled Gaussian steps: arrays of equal length b (contiguous float64).
-
-    shift : m = sensitivity/sigma > 0.   q : sampling rate, 1 for the plain Gaussian.   k : counts.
-    """
-
-    shift: np.ndarray
-    q: np.ndarray
-    k: np.ndarray
-
-
-def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
+def gaussian_steps(run: Run, adjacency: str) -> Rows | None:
     """The run as arrays of (m, q, k), or None where some step's pair is not q N(m,1) + (1-q) N(0,1) against N(0,1).
 
     REMOVE has the mixture as num, ADD as den. For Poisson sampling this pair dominates under add_remove and zero_out
@@ -75,9 +65,9 @@ def gaussian_steps(run: Run, adjacency: str) -> GaussianSteps | None:
     return cached
 
 
-def steps_of(run: Any, adjacency: str) -> GaussianSteps:
+def steps_of(run: Any, adjacency: str) -> Rows:
     """`gaussian_steps` of a run that is known to have them."""
-    return cast(GaussianSteps, gaussian_steps(run, adjacency))
+    return cast(Rows, gaussian_steps(run, adjacency))
 
 
 def sorted_by(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -89,14 +79,14 @@ def sorted_by(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return order[np.argsort(both[order], kind="stable")] if len(pieces) > 1 else order
 
 
-def in_order(m: np.ndarray, q: np.ndarray, k: np.ndarray) -> GaussianSteps:
+def in_order(m: np.ndarray, q: np.ndarray, k: np.ndarray) -> Rows:
     """The steps by ascending shift and rate, equal ones merged: sums do not depend on the order in which they came."""
     if m.size < 2:  # as most runs
-        return GaussianSteps(m, q, k)
+        return Rows(m, q, k)
     order = sorted_by(m, q)
     m, q, k = m[order], q[order], k[order]
     first = np.flatnonzero(np.concatenate(([True], (m[1:] != m[:-1]) | (q[1:] != q[:-1]))))
-    return GaussianSteps(m[first], q[first], np.add.reduceat(k, first))
+    return Rows(m[first], q[first], np.add.reduceat(k, first))
 
 
 def is_gaussian(run: Any, adjacency: str) -> bool:
@@ -145,7 +135,7 @@ def gaussian_facts(run: Any, adjacency: str) -> GaussianFacts:
     return facts
 
 
-def _facts(steps: GaussianSteps) -> tuple[float, float, bool]:
+def _facts(steps: Rows) -> tuple[float, float, bool]:
     if steps.k.size > 8:
         plain = steps.q == 1
         wall = math.inf if plain.any() else math.fsum((-steps.k * np.log1p(-steps.q)).tolist())
@@ -159,20 +149,19 @@ def _facts(steps: GaussianSteps) -> tuple[float, float, bool]:
 
 
 class PairedSteps(NamedTuple):
-    """Gaussian steps and two-sided pairs together: rows of `steps` whose `pairs` has branches are placeholders.
+    """Gaussian steps and two-sided pairs together, turned to a direction.
 
-    pairs : hs_pair bytes of every row, turned to the direction asked.   dropped : bound on the probability left out.
+    steps : the rows, of which those that are pairs are placeholders.   dropped : bound on the probability left out.
     variation_upper : bound of delta(0).   loss_upper : no loss exceeds it, except on what was dropped.
     branches : the larger shift, the rate, and the expected number of uses of every branch.   whole : whether every row
     is a pair.
     """
 
-    steps: GaussianSteps
-    pairs: np.ndarray
+    steps: Rows
     dropped: float
     variation_upper: float
     loss_upper: float
-    branches: GaussianSteps
+    branches: Rows
     whole: bool
 
 
@@ -214,9 +203,9 @@ def _paired_steps(rows, add: bool) -> PairedSteps:
         table.append((1.0, 1.0, k) if two else (*row, k))
     more = 1 + (len(rows) + 4) * U
     (m, q, counts), n = np.array(table + branches, dtype=float).reshape(-1, 3).T.copy(), len(table)
-    steps, sides = GaussianSteps(m[:n], q[:n], counts[:n]), GaussianSteps(m[n:], q[n:], counts[n:])
-    packed, whole = sampling.packed(pairs), None not in pairs
-    return PairedSteps(steps, packed, dropped, min(variation * more, 1.0), top * more, sides, whole)
+    steps = Rows(m[:n], q[:n], counts[:n], pairs=sampling.packed(pairs))
+    sides, whole = Rows(m[n:], q[n:], counts[n:]), None not in pairs
+    return PairedSteps(steps, dropped, min(variation * more, 1.0), top * more, sides, whole)
 
 
 def losses(run: Run, adjacency: str, direction: str) -> tuple[tuple[Loss, int], ...]:
