@@ -797,9 +797,9 @@ def test_counts_of_jumps_against_the_whole_line(n):
 def test_a_law_takes_nothing_from_scratch():
     """Places of panels that an earlier question left there, but not what was known of them, are those of no panel: of
     such a line with 684 nodes one said what 726 other nodes would."""
-    asked = jumps._plain(0.6900319387572282, 2.1765763252185287e-09, 0), 28.0, 6.094413717244359e-08, *few.rule()
+    asked = jumps._plain(0.6900319387572282, 2.1765763252185287e-09, 0), 28.0, 1, 6.094413717244359e-08, *few.rule()
     work = np.zeros(_core.bulk_line_work())
-    found = _core.bulk_line_delta(*asked, work)
+    found = _core.bulk_line_ask(*asked, work)
     short = np.ldexp(work, 30) == np.rint(np.ldexp(work, 30))  # as the places of panels are
     work[~short | (work == 0)] = 1e300
-    assert _core.bulk_line_delta(*asked, work) == found
+    assert _core.bulk_line_ask(*asked, work) == found
