@@ -127,8 +127,6 @@ class Curve:
                 new.append(e)
         if not new:
             return False
-        middle = new[len(new) // 2]
-        new.sort(key=lambda e: abs(e - middle))  # whose line serves those beside it
         bound = self.ask(np.array(new), narrow)
         self.routes.update(bound.route.split("+"))
         for e, *deltas in zip(new, bound.lower.tolist(), bound.estimate.tolist(), bound.upper.tolist(), strict=True):
@@ -142,12 +140,6 @@ class Curve:
     def slope(self, level: float, dual: bool) -> float:
         """p where a line touches the curve that is searched for: the level itself, or of the line through it at 0."""
         return max((level - p.mid) / p.x_dn for p in self.asked) if dual else level
-
-    def width(self, level: float, dual: bool) -> float:
-        """What the width of the best delta leaves open of the rate that is searched for."""
-        a = self.slope(level, dual)
-        best = min(self.asked, key=lambda p: p.mid + a * p.x_dn)
-        return (best.high - best.low) / (best.x_dn if dual else 1.0)
 
     def around(self, level: float, dual: bool, told: float = math.inf) -> tuple[list[Node], int]:
         """Points about the best one, up to four on either side, and its place. Those are left out whose chord to the

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 GOOD_ENOUGH = 1e-10
 """Relative width at which the rounds stop; the curve's own certificates are rarely narrower than a tenth of it."""
 
-AS_WIDE = 4.0
-"""Widths of the delta that a rate is read off, at which the rounds stop."""
-
 SURE = 37.0
 """Log odds beyond which a belief is 1 but for the last digit."""
 
@@ -86,8 +83,8 @@ def tradeoff(run: Ran, fpr: float | Numbers, *, direction: Direction = "both", *
     -------
     Bound
         Certified bounds of fnr, of the shape of `fpr`. Near 1 a double cannot show the distance to 1: there
-        `true_positive_rate` has the digits. The search ends at a relative width of 1e-10, or at four times what the
-        width of the delta leaves that the rate is read off. `budget`: what that and the distance of the points leave.
+        `true_positive_rate` has the digits. `budget`: what the width of the deltas and the distance of the points
+        leave.
 
     Raises
     ------
@@ -341,9 +338,8 @@ def _narrowed(curve: Curve, level: float, dual: bool, widest: tuple[float, float
     for nodes in curve.rounds(level, dual):
         inner = ends(nodes, low)
         low, high = max(low, inner[0]), min(high, inner[1])
-        if settled(low, high) or high - low <= max(
-            GOOD_ENOUGH * (high if dual else min(high, 1 - high)), AS_WIDE * curve.width(level, dual)
-        ):
+        least = 0.0 if dual else 2 * min(top - end for end, top in zip(nodes.low, nodes.high, strict=True))
+        if settled(low, high) or high - low <= max(GOOD_ENOUGH * (high if dual else min(high, 1 - high)), least):
             break
     return low, high
 
