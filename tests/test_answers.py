@@ -40,8 +40,8 @@ def test_two_routes_that_contradict_each_other_are_reported(monkeypatch):
     def change(name, low, high):
         terms = (0.0,) * len(table.TERMS[name])
         found = answers.Point(math.log(low), math.log(low), math.log(high), terms, name)
-        row = {"points": None, "larger_point": None}
-        monkeypatch.setitem(table.TABLE, name, table.TABLE[name]._replace(**row, point=lambda *_: found))
+        row = {"points": None, "larger": None}
+        monkeypatch.setitem(table.TABLE, name, table.TABLE[name]._replace(**row, ask=lambda *_: found))
 
     change("contour", 0.1, 0.2)
     change("saddlepoint", 0.3, 0.4)
@@ -390,7 +390,7 @@ def test_both_directions_at_once_are_each_on_its_own(monkeypatch, run, eps, aske
     first = hs.delta(run, eps)
     assert len(lines) == asked
     again = hs.delta(run, eps)
-    monkeypatch.setitem(table.TABLE, "contour", table.TABLE["contour"]._replace(larger_point=None))
+    monkeypatch.setitem(table.TABLE, "contour", table.TABLE["contour"]._replace(larger=None))
     lines.clear()
     own = hs.delta(hs.compose(run), eps)
     assert 0 in lines

@@ -112,16 +112,16 @@ class _Traced(query._Settings):
     __slots__ = ("tried",)
     tried: list[Tried]
 
-    def _at_once(self, what: str, at: float) -> None:
+    def _at_once(self, have_eps: int, at: float) -> None:
         """Each direction on its own, also where the answer takes one call over both."""
 
-    def _ask(self, name: str, what: str, add: int, at: float):
+    def _ask(self, name: str, have_eps: int, add: int, at: float):
         self.why, start = "", time.perf_counter()
-        found = super()._ask(name, what, add, at)
+        found = super()._ask(name, have_eps, add, at)
         low = high = None
         if found:
             low, high = float(found.lower), float(found.upper)
-            if what == "point":
+            if have_eps:
                 low, high = exp_lower(low), exp_upper(high)
         why = "" if found else self.why
         self.tried.append(Tried(name, "add" if add else "remove", low, high, why, time.perf_counter() - start))

@@ -18,7 +18,7 @@ from .arguments import exp_ends, exp_lower, exp_upper, log_lower, numbers, one_o
 from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
 from .outward import DOWN, UP
 from .routes import bounds, general
-from .routes.contour import MOST_NODES, complement_of_gaussians
+from .routes.contour import MOST_NODES, POINT, ROOT, complement_of_gaussians
 from .routes.kept import largest as largest_kept
 from .routes.question import Question
 from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS
@@ -224,8 +224,7 @@ class Asker:
         self.run, self.options = as_run(run), options
         self.settings: _Settings | None = None
         if not worst.unsettled(self.run, options.get("adjacency", "")):
-            ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], direction="both", route="auto", rtol=None, n_threads=1)
-            self.settings = _Settings(self.run, **{**ask, **options})
+            self.settings = _Settings(self.run, **options)
             self.settings.lines, self.settings.loose = {}, True
 
     def __call__(self, eps: NDArray[np.float64], narrow: float = 0.0, wide: float = 0.0) -> Bound[NDArray[np.float64]]:
@@ -247,8 +246,7 @@ def top_lower(run: Ran, **options: Any) -> tuple[float, float, float]:
     more, or infinity; another one shortly below it, and a lower bound of delta there."""
     if worst.unsettled(run := as_run(run), options.get("adjacency", "")):
         return math.inf, math.inf, 0.0
-    ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], route="auto", rtol=None, n_threads=1)
-    settings = _Settings(run, **{**ask, **options})
+    settings = _Settings(run, **options)
     return bounds.top_lower(settings, settings.directions[0])
 
 
@@ -257,8 +255,7 @@ def loss_about(run: Ran, level: float, under_num: bool, **options: Any) -> tuple
     and the deviation of the loss around it (quantile.py); None where that is not told at once."""
     if worst.unsettled(run := as_run(run), options.get("adjacency", "")):
         return None
-    ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], route="auto", rtol=None, n_threads=1)
-    settings = _Settings(run, **{**ask, **options})
+    settings = _Settings(run, **options)
     if settings.gaussian or settings.replaced or run.distinct > FEW_LAWS:
         return None
     return quantile.about(settings.losses(settings.directions[0]), level, under_num)
@@ -290,10 +287,9 @@ def about(run: Run, eps: float, log_delta: float, **options: Any) -> float:
     """About log delta(eps), which may be about `log_delta`, by a rough contour; NaN where it declines."""
     if worst.unsettled(run, options.get("adjacency", "")):
         return math.nan
-    ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], direction="both", route="auto", rtol=None, n_threads=1)
-    settings = _Settings(run, **{**ask, **options})
+    settings = _Settings(run, **options)
     settings.rough, settings.about = True, log_delta
-    found = [settings._ask("contour", "point", add, eps) for add in settings.directions]
+    found = [settings._ask("contour", POINT, add, eps) for add in settings.directions]
     return max((one.estimate for one in found if one and one.lower > -math.inf), default=math.nan)
 
 
@@ -301,8 +297,7 @@ def at_most(run: Ran, eps: float, level: float, **options: Any) -> bool:
     """Whether it is proved, cheaply, that delta(eps) in the one direction asked for is at most `level`."""
     if not level > 0 or worst.unsettled(run := as_run(run), options.get("adjacency", "")):
         return False
-    ask: dict[str, Any] = dict(adjacency=ADJACENCIES[0], route="auto", rtol=None, n_threads=1)
-    settings = _Settings(run, **{**ask, **options})
+    settings = _Settings(run, **options)
     at = settings.directions[0], eps, log_lower(level)
     return settings._below(*at) or settings._seen_below(*at)
 
@@ -312,7 +307,9 @@ class _Settings(Question):
 
     __slots__ = ("directions", "enough", "narrow", "route", "shares")
 
-    def __init__(self, run, adjacency, direction, route, rtol, n_threads, enough=None):
+    def __init__(
+        self, run, adjacency=ADJACENCIES[0], direction="both", route="auto", rtol=None, n_threads=1, enough=None
+    ):
         if not (type(adjacency) is type(direction) is type(route) is str and (adjacency, direction, route) in ASKED):
             one_of("adjacency", adjacency, ADJACENCIES)
             one_of("direction", direction, DIRECTIONS)
@@ -412,57 +409,56 @@ class _Settings(Question):
             # the second where e^eps is subnormal or 0
             least = min(math.log1p(-math.exp(eps)) * UP, -exp_upper(eps))
             return Point(least, 0.5 * least, 0.0, ZERO, "exact")
-        return self._largest("point", eps)
+        return self._largest(POINT, eps)
 
     def root(self, delta: float) -> Root:
         """eps(delta), clipped at 0, the larger over the directions."""
-        return self._largest("root", delta)
+        return self._largest(ROOT, delta)
 
-    def _at_once(self, what: str, at: float) -> Point | Root | None:
+    def _at_once(self, have_eps: int, at: float) -> Point | Root | None:
         """The larger over the directions, where one call into C is tried first and enough."""
         if not self.total or self.rtol is not None or not (self.mirrored or len(self.directions) > 1):
             return None
         way = TABLE["contour" if self.route == "auto" else self.route]
-        ask = way.larger_point if what == "point" else way.larger_root
-        best = ask and ask(self, at)
+        best = way.larger and way.larger(self, have_eps, at)
         return best if best and (self.route != "auto" or best.width <= self.sharp) else None
 
-    def _largest(self, what: str, at: float):
+    def _largest(self, have_eps: int, at: float):
         """The larger over the directions. One is left out where both have the same losses, or it is proved to be the
         smaller [theory: pair.directions, line.both]."""
-        best = self._at_once(what, at)
+        best = self._at_once(have_eps, at)
         if best:
             return ordered(best.within_a_curve(at), self.run)
         found = None
         if self.run.gathered and self.run.lines and self.route in ("auto", "contour"):
-            found = largest_kept(self, what, at)
-        elif self.enough is not None and self.route == "auto" and self.gaussian and what == "point":
+            found = largest_kept(self, have_eps, at)
+        elif self.enough is not None and self.route == "auto" and self.gaussian and have_eps:
             found = bounds.ruled_far_below(self, at, self.enough)
         if found:
             return ordered(found.within_a_curve(at), self.run)
         first, *others = self.directions
         if not others or (not self.gaussian and mirrored(self.run, self.adjacency)):
-            return self._one(what, first, at)
+            return self._one(have_eps, first, at)
         if self.n_threads > 1 and self._apart():
-            both = in_order(lambda half: half[0]._one(what, half[1], at), self._halves(), self.n_threads)
+            both = in_order(lambda half: half[0]._one(have_eps, half[1], at), self._halves(), self.n_threads)
             best = next(both)
         else:
-            both = (self._one(what, add, at) for add in others)
-            best = self._one(what, first, at)
-        if what == "point":
+            both = (self._one(have_eps, add, at) for add in others)
+            best = self._one(have_eps, first, at)
+        if have_eps:
             smaller = self._below(others[0], at, best.lower)
         else:
             ask = others[0], best.lower, log_lower(at)
             smaller = best.lower > 0 and (self._below(*ask) or (best.lower < math.inf and self._seen_below(*ask)))
         return best if smaller else larger(best, next(both))
 
-    def _one(self, what: str, add: int, at: float):
+    def _one(self, have_eps: int, add: int, at: float):
         """The answer in one direction."""
-        if what == "point":
-            return bounds.beyond(self, add, at) or self._try(what, add, at)
+        if have_eps:
+            return bounds.beyond(self, add, at) or self._try(have_eps, add, at)
         if self.total:
-            return self._try(what, add, at)
-        return bounds.known_root(self, add, at, self._prune()) or self._try(what, add, at)
+            return self._try(have_eps, add, at)
+        return bounds.known_root(self, add, at, self._prune()) or self._try(have_eps, add, at)
 
     def _apart(self) -> bool:
         """Whether both directions are asked at once, on threads of their own: where a convolution takes long, and the
@@ -488,31 +484,31 @@ class _Settings(Question):
             return False
         rough = copy.copy(self)
         rough.rough, rough.about = True, log_delta
-        asked = (rough._ask(name, "point", add, eps) for name in ("contour", "jumps")[: 1 + self.auto])
+        asked = (rough._ask(name, POINT, add, eps) for name in ("contour", "jumps")[: 1 + self.auto])
         return any(found.upper <= log_delta for found in asked if found)
 
     def _prune(self) -> bool:
         return self.route == "auto" or TABLE[self.route].prune
 
-    def _ask(self, name: str, what: str, add: int, at: float):
+    def _ask(self, name: str, have_eps: int, add: int, at: float):
         """What one route answers in one direction, or None."""
-        found = TABLE[name].point(self, add, at) if what == "point" else TABLE[name].root(self, add, at)
+        found = TABLE[name].ask(self, have_eps, add, at)
         return found and found.within_a_curve(at)
 
-    def _try(self, what: str, add: int, at: float):
+    def _try(self, have_eps: int, add: int, at: float):
         """The route asked for, or with `auto` all in turn until the answer is good enough: what they leave."""
         found, wanted, before = None, GOOD_ENOUGH if self.rtol is None else self.rtol, ""
         names = GENERAL if not self.gaussian else GAUSSIAN
         for name in names if self.route == "auto" else (self.route,):
             if before == "contour" and not (found and found.width <= wanted):
-                _note(self, what, at, found)
+                _note(self, have_eps, at, found)
                 far = self.enough and bounds.far_below(self, add, at, self.enough)
                 if far:
                     return meet(found, far, self.run)
-            if name == "prv" and self.rtol is None and what == "point" and found and found.upper < NEGLIGIBLE:
+            if name == "prv" and self.rtol is None and have_eps and found and found.upper < NEGLIGIBLE:
                 continue
             self.known = found
-            found, before = meet(found, self._ask(name, what, add, at), self.run), name
+            found, before = meet(found, self._ask(name, have_eps, add, at), self.run), name
             goal = self.sharp if name == "contour" else wanted
             if name == "jumps" and self.most_nodes() < MOST_NODES and self.rtol is None:
                 goal = NO_LONGER if self.gaussian else NO_LONGER_PAIRS
@@ -522,14 +518,14 @@ class _Settings(Question):
                 break
         enough = found and (found.width <= GOOD_ENOUGH or self._narrow(found))
         if self.rtol is None and self.route == "auto" and not enough:
-            found = self._seen(what, add, at, found)
-        if found is None and what == "point" and at > EPS_FAR and self.rtol is None:
-            far = self._try(what, add, EPS_FAR)
+            found = self._seen(have_eps, add, at, found)
+        if found is None and have_eps and at > EPS_FAR and self.rtol is None:
+            far = self._try(have_eps, add, EPS_FAR)
             return far._replace(lower=-math.inf, estimate=-math.inf)  # delta does not increase
-        if found is None and what == "root" and self.rtol is None and self.route == "auto":
+        if found is None and not have_eps and self.rtol is None and self.route == "auto":
             found = bounds.root_below(self, add, at)
         if found is None or (self.rtol is not None and not found.width <= self.rtol):
-            asked = f"delta at eps={at!r}" if what == "point" else f"eps at delta={at!r}"
+            asked = f"delta at eps={at!r}" if have_eps else f"eps at delta={at!r}"
             raise AccuracyError(self._refusal(asked, found and found.width))
         return found
 
@@ -537,13 +533,13 @@ class _Settings(Question):
         """Whether a point is narrow enough, where many deltas are asked to be added to something larger."""
         return self.narrow > 0 and exp_upper(found.upper) - exp_lower(found.lower) <= self.narrow
 
-    def _seen(self, what: str, add: int, at: float, found):
+    def _seen(self, have_eps: int, add: int, at: float, found):
         """`found`, of a run with random allocation also between what observers of parts of its outputs see and the
         moments accountant [theory: allocation.seen, allocation.moment-ends]."""
         runs = observers(self.run)
         if not runs:
             return found
-        above = bounds.root_below(self, add, at) if what == "root" else bounds.far_below(self, add, at, 0.0)
+        above = bounds.root_below(self, add, at) if not have_eps else bounds.far_below(self, add, at, 0.0)
         found = meet(found, above, self.run)
         for run in runs:
             if add and run.steps < self.run.steps:
@@ -551,14 +547,14 @@ class _Settings(Question):
             route = "auto" if run.steps == 1 else "contour"
             own = _Settings(run, self.adjacency, "add" if add else "remove", route, None, self.n_threads)
             try:
-                least = own.point(at) if what == "point" else own.root(at)
+                least = own.point(at) if have_eps else own.root(at)
             except AccuracyError:
                 continue
             if found:
                 found = meet(found, least._replace(upper=found.upper, route=found.route, terms=found.terms), self.run)
         return found
 
-    def _refusal(self, what: str, width) -> str:
+    def _refusal(self, asked: str, width) -> str:
         why = self.why and f" ({self.why})"
         reached = f"no certified interval was found{why}"
         if width is not None:
@@ -568,7 +564,7 @@ class _Settings(Question):
         looser = self.rtol is not None and (grids if width is None else width < math.inf)
         helps = ["a larger rtol"] * bool(looser) + ["route='auto'"] * (self.route != "auto")
         advice = helps and f"; ask for {' or '.join(helps)}"
-        return f"cannot certify {what} by route {self.route!r}: {reached}{wanted}{advice or ''}"
+        return f"cannot certify {asked} by route {self.route!r}: {reached}{wanted}{advice or ''}"
 
     def bound(self, answers, like) -> Bound[Any]:
         """A Bound of the shape of `like` from the answer for every entry."""
@@ -591,12 +587,12 @@ def bound_of(found: Point | Root) -> Bound[float]:
     return Bound(low, mid, high, route, True, (TERMS[route], terms))
 
 
-def _note(settings: _Settings, what: str, at: float, found) -> None:
+def _note(settings: _Settings, have_eps: int, at: float, found) -> None:
     """A line for the logger "hockeystick", level DEBUG, about a query that the contour did not answer well."""
     import logging
 
     said = "declined" if found is None else f"left a relative width of {found.width:.2g}"
-    asked = "delta at eps" if what == "point" else "eps at delta"
+    asked = "delta at eps" if have_eps else "eps at delta"
     log = logging.getLogger("hockeystick")
     log.debug("%s=%r of %r: the contour %s%s", asked, at, settings.run, said, settings.why and f" ({settings.why})")
 

@@ -229,21 +229,12 @@ def root(steps, add: int, log_delta: float, rtol: float = RTOL, *, order=3, form
     return Root(lower, min(max(estimate, lower), upper), upper, terms, "edgeworth")
 
 
-def ruled_point(question, add: int, eps: float) -> Point | None:
-    """A point by the first rule for many Gaussian steps that is as good as these, or None."""
-    return _ruled(question, lambda *asked: _smoothed_point(_call(1, *asked)), add, eps)
-
-
-def ruled_root(question, add: int, log_delta: float) -> Root | None:
-    """A root by the same."""
-    return _ruled(question, lambda *asked: _smoothed_root(_call(0, *asked)), add, log_delta)
-
-
-def _ruled(question, ask, add: int, at: float):
-    """The answer of a rule whose own error does not show; of very many steps also one where it does, if that is narrow
-    enough for eeai.py to have nothing to say."""
-    for ruled in rules_of(question):
-        found = ask(ruled.steps, add, at, question.goal, 0.0)
+def ruled(question, have_eps: int, add: int, at: float) -> Any:
+    """A point, or a root, by the first rule for many Gaussian steps whose own error does not show; of very many steps
+    also by one where it does, if that is narrow enough for eeai.py to have nothing to say. None where there is none."""
+    smoothed: Any = _smoothed_point if have_eps else _smoothed_root
+    for rule in rules_of(question):
+        found = smoothed(_call(have_eps, rule.steps, add, at, question.goal, 0.0))
         if found.lower == -math.inf or found.width > WIDE:
             continue
         fine = found.width <= NARROW or (

@@ -273,12 +273,12 @@ def _larger(found: Point | Root, below: float, have_eps: int, at: float) -> bool
     return below <= found.lower if have_eps else found.lower > 0 and below <= log_lower(at)
 
 
-def largest(question, what: str, at: float) -> Point | Root | None:
+def largest(question, have_eps: int, at: float) -> Point | Root | None:
     """The larger over the directions, where lines are kept for them."""
     lines = question.run.lines
     if lines is None or question.rtol is not None or not lines.total:
         return None
-    have_eps, goal = int(what == "point"), question.goal
+    goal = question.goal
     value = at if have_eps else math.log(at)
     wall = question.wall  # from which ADD has no delta
     directions = question.directions if sides_of(question.adjacency) == 1 else question.directions[:1]

@@ -49,16 +49,10 @@ def root(steps: Rows, add: int, log_delta: float, kind: int = _AUTO):
     return answer and Root(*_interval(answer))
 
 
-def point_of(question, add: int, eps: float):
-    """The point of a question about Gaussian steps, by a rule where they are many."""
-    answer = _ruled(question, _core.saddle_ask, add, 1, eps, _AUTO)
-    return answer and Point(*_interval(answer))
-
-
-def root_of(question, add: int, log_delta: float):
-    """The root of the same."""
-    answer = _ruled(question, _core.saddle_ask, add, 0, log_delta, _AUTO)
-    return answer and Root(*_interval(answer))
+def of(question, have_eps: int, add: int, value: float):
+    """The point, or the root, of a question about Gaussian steps, by a rule where they are many."""
+    answer = _ruled(question, _core.saddle_ask, add, have_eps, value, _AUTO)
+    return answer and (Point if have_eps else Root)(*_interval(answer))
 
 
 def larger_root(question, log_delta: float, wall: float):

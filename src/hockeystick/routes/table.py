@@ -1,6 +1,6 @@
 """The one table of routes, and the order in which `auto` tries them.
 
-A route is two functions of a question (question.py): the run, the tolerance and the number of threads.
+A route is a function of a question (question.py: the run, the tolerance, the number of threads) and of what is asked.
 """
 
 from __future__ import annotations
@@ -33,21 +33,23 @@ class Route(NamedTuple):
     """One row of the table of routes.
 
     terms : names of the error terms that its answers carry, in order.
-    point, root : (question, add, eps or delta) -> a Point or a Root (answers.py), None where the route declines. add is
-    0 for REMOVE, 1 for ADD.
+    ask : (question, have_eps, add, at) -> a Point at eps = at or a Root at delta = at (answers.py), None where the
+    route declines. have_eps is contour.POINT or ROOT; add is 0 for REMOVE, 1 for ADD.
     points : (question, add, increasing eps) -> rows of log_lower, log_estimate, log_upper, terms: many points of one
     call share what they can; NaN where they do not.
-    larger_point, larger_root : (question, eps or delta) -> the larger of REMOVE and ADD, if that is cheaper than both.
+    larger : (question, have_eps, at) -> the larger of REMOVE and ADD, or None, if that is cheaper than both.
     prune : whether it pays to ask first, by a cheap upper end, if the second direction can be the larger.
     """
 
     terms: tuple[str, ...]
-    point: Callable
-    root: Callable
+    ask: Callable
     prune: bool = True
     points: Callable | None = None
-    larger_point: Callable | None = None
-    larger_root: Callable | None = None
+    larger: Callable | None = None
+
+
+def _contour(question, have_eps: int, add: int, at: float):
+    return (_contour_point if have_eps else _contour_root)(question, add, at)
 
 
 def _contour_point(question, add: int, eps: float):
@@ -58,7 +60,7 @@ def _contour_point(question, add: int, eps: float):
         if paired is None:
             return general.point(question, add, eps)
         if question.run.steps == 1:  # as for the Gaussian family, in closed form
-            return _exact_point(question, add, eps)
+            return _exact(question, contour.POINT, add, eps)
         found = contour.pair_point(paired, add, eps, question.goal, question.n_threads, question.most_nodes)
         if paired.dropped or _is_known(found):
             return found
@@ -91,7 +93,7 @@ def _contour_root(question, add: int, delta: float):
         if paired is None:
             return general.root(question, add, delta)
         if question.run.steps == 1:
-            return _exact_root(question, add, delta)
+            return _exact(question, contour.ROOT, add, delta)
         return _pair_root(question, paired, add, delta)
     if question.total == 1 and question.wall < math.inf:
         found = contour.single_root(*_only_step(question.steps), add, delta)
@@ -131,42 +133,32 @@ def _ruled_zero(question, add: int, delta: float) -> Root | None:
     return Root(0.0, 0.0, 0.0, zero.terms, zero.route) if zero and zero.at_most(delta) else None
 
 
-def _long_point(question, add: int, eps: float):
+def _long(question, have_eps: int, add: int, at: float):
     if question.gaussian:
-        return contour.long(contour.POINT, question, add, eps)
+        return contour.long(have_eps, question, add, at if have_eps else math.log(at))
     paired = paired_steps(question.run, question.adjacency, bool(add))
-    return paired and contour.long_pair_point(paired, question, add, eps)
-
-
-def _long_root(question, add: int, delta: float):
-    if question.gaussian:
-        return contour.long(contour.ROOT, question, add, math.log(delta))
-    paired = paired_steps(question.run, question.adjacency, bool(add))
-    if paired is None:
-        return None
-    found = contour.long_pair_root(paired, question, add, delta)
+    if paired is None or have_eps:
+        return paired and contour.long_pair_point(paired, question, add, at)
+    found = contour.long_pair_root(paired, question, add, at)
     found = meet(found and _clipped(found), question.known, question.run)
     if question.adjacency == "replace_one" and found and found.width > one_sided.WIDE:
-        return one_sided.squeezed(paired, add, found, delta)
+        return one_sided.squeezed(paired, add, found, at)
     return found
 
 
-def _larger_contour_point(question, eps: float):
+def _larger_contour(question, have_eps: int, at: float):
     """None where the contour, or each direction, has to be asked on its own."""
-    if not (question.few and question.total > 1 and eps >= 0):
+    if not (question.few and question.total > 1):
+        return None
+    if not have_eps:
+        return contour.larger_of(have_eps, question, at, _wall(question))[0]
+    if at < 0:
         return None
     kept = bounds.ceilings(question, 1)
-    known = -math.inf if eps >= _wall(question) else bounds.clearly_upper(kept, eps)
-    found, ceiling = contour.larger_of(contour.POINT, question, eps, known)
+    known = -math.inf if at >= _wall(question) else bounds.clearly_upper(kept, at)
+    found, ceiling = contour.larger_of(have_eps, question, at, known)
     bounds.keep_ceiling(kept, *ceiling)
     return found
-
-
-def _larger_contour_root(question, delta: float):
-    """The same of a root."""
-    if question.few and question.total > 1:
-        return contour.larger_of(contour.ROOT, question, delta, _wall(question))[0]
-    return None
 
 
 def _wall(question) -> float:
@@ -219,9 +211,9 @@ def _ruled_points(question, add: int, eps):
     return contour.points(next(iter(question.rules)).steps, add, eps, question.goal, question.n_threads)
 
 
-def _exact(question, add: int, at: float, what: str):
+def _exact(question, have_eps: int, add: int, at: float):
     """A point or root of a run of one step, or of few sums, by the law of its loss."""
-    run = question.run
+    run, what = question.run, _named(have_eps)
     if run.steps == 1:
         on_the_line = question.auto and isinstance(run.parts[0][0], RandomAllocation)  # knows it better than its tails
         if on_the_line and (found := getattr(general, what)(question, add, at)):
@@ -231,17 +223,14 @@ def _exact(question, add: int, at: float, what: str):
         return None
     else:
         loss = composed.only_loss(run, question.losses(add))
-    if loss is None or _deep(question, what, add, at):
+    if loss is None or _deep(question, have_eps, add, at):
         return None
     return _of_grid(question, lambda: getattr(single, what)(loss, at))
 
 
-def _exact_point(question, add: int, eps: float):
-    return _exact(question, add, eps, "point")
-
-
-def _exact_root(question, add: int, delta: float):
-    return _exact(question, add, delta, "root")
+def _named(have_eps: int) -> str:
+    """The name of a module's function that answers."""
+    return "point" if have_eps else "root"
 
 
 EPS_GRID = 1e5
@@ -261,11 +250,11 @@ LOG_DEEP = -69.0
 part in a hundred delta has been 1e-29 at least, of 3,000 random settings."""
 
 
-def _deep(question, what: str, add: int, at: float) -> bool:
+def _deep(question, have_eps: int, add: int, at: float) -> bool:
     """Whether delta is below e^LOG_DEEP, for what that is certain of is not asked on a grid."""
     if not (question.auto and question.rtol is None and allocates(question.run)):
         return False
-    if what == "root":
+    if not have_eps:
         return math.log(at) < LOG_DEEP
     key = question.adjacency, add, at
     asked, found = question.run._cache.get("deep", (None, False))
@@ -292,18 +281,17 @@ def _of_grid(question, ask: Callable):
         return None
 
 
-def _prv_point(question, add: int, eps: float):
-    if abs(eps) > EPS_GRID or question.brief or _next_to_the_top(question, add, eps):
-        return None
-    if _deep(question, "point", add, eps):
-        return None
-    return _of_grid(question, lambda: prv().point(question.losses(add), eps, question.rtol, question.n_threads))
+def _off_the_grid(question, have_eps: int, add: int, at: float) -> bool:
+    """Whether a grid has nothing to say, or nothing that is not known."""
+    far = have_eps and (abs(at) > EPS_GRID or _next_to_the_top(question, add, at))
+    return far or _deep(question, have_eps, add, at)
 
 
-def _prv_root(question, add: int, delta: float):
-    if question.brief or _deep(question, "root", add, delta):
+def _prv(question, have_eps: int, add: int, at: float):
+    if question.brief or _off_the_grid(question, have_eps, add, at):
         return None
-    return _of_grid(question, lambda: prv().root(question.losses(add), delta, question.rtol, question.n_threads))
+    ask = getattr(prv(), _named(have_eps))
+    return _of_grid(question, lambda: ask(question.losses(add), at, question.rtol, question.n_threads))
 
 
 def _between_others(question, found) -> bool:
@@ -311,60 +299,46 @@ def _between_others(question, found) -> bool:
     return question.adjacency == "replace_one" and not (found and found.width < question.sharp)
 
 
-def _jumps_point(question, add: int, eps: float):
-    if not question.gaussian:
-        paired = paired_steps(question.run, question.adjacency, bool(add))
-        if paired is None:
-            return None
-        found = jumps.pair_point(paired, add, eps, question.sharp)
-        return meet(found, one_sided.point(paired, eps), question.run) if _between_others(question, found) else found
-    return jumps.point(question.steps, add, eps, question.sharp)
-
-
-def _jumps_root(question, add: int, delta: float):
-    if not question.gaussian:
-        paired = paired_steps(question.run, question.adjacency, bool(add))
-        if paired is None:
-            return None
-        found = jumps.pair_root(paired, add, delta, question.sharp, question.known)
-        if not _between_others(question, found):
-            return found
-        both = meet(found, question.known, question.run)
-        return meet(found, one_sided.root(paired, delta, both), question.run)
-    return jumps.root(question.steps, add, math.log(delta), question.sharp, question.known)
-
-
-def _moments_point(question, add: int, eps: float):
+def _jumps(question, have_eps: int, add: int, at: float):
     if question.gaussian:
-        return bounds.moments_point(question.steps, add, eps)
+        if have_eps:
+            return jumps.point(question.steps, add, at, question.sharp)
+        return jumps.root(question.steps, add, math.log(at), question.sharp, question.known)
     paired = paired_steps(question.run, question.adjacency, bool(add))
     if paired is None:
         return None
-    floor = log_floor(eps).lower if eps < 0 else -math.inf
-    upper = bounds.log_delta_upper(paired, add, eps)
-    return Point(min(floor, upper), upper, upper, (1.0,), "moments")
+    if have_eps:
+        found = jumps.pair_point(paired, add, at, question.sharp)
+    else:
+        found = jumps.pair_root(paired, add, at, question.sharp, question.known)
+    if not _between_others(question, found):
+        return found
+    if have_eps:
+        return meet(found, one_sided.point(paired, at), question.run)
+    return meet(found, one_sided.root(paired, at, meet(found, question.known, question.run)), question.run)
 
 
-def _moments_root(question, add: int, delta: float):
+def _moments(question, have_eps: int, add: int, at: float):
     if question.gaussian:
-        return bounds.moments_root(question.steps, add, math.log(delta))
+        if have_eps:
+            return bounds.moments_point(question.steps, add, at)
+        return bounds.moments_root(question.steps, add, math.log(at))
     paired = paired_steps(question.run, question.adjacency, bool(add))
-    upper = bounds.root_upper(paired, add, log_lower(delta)) if paired else math.inf
-    return Root(0.0, max(upper, 0.0), max(upper, 0.0), (1.0,), "moments") if upper < math.inf else None
-
-
-def _pld_point(question, add: int, eps: float):
-    if abs(eps) > EPS_GRID or _next_to_the_top(question, add, eps) or _deep(question, "point", add, eps):
+    if paired is None:
         return None
-    ask = question.losses(add), eps, question.rtol, question.n_threads, question.brief
-    return _of_grid(question, lambda: together(lambda: pld().point(*ask), question.n_threads))
+    if have_eps:
+        floor, upper = log_floor(at).lower if at < 0 else -math.inf, bounds.log_delta_upper(paired, add, at)
+        return Point(min(floor, upper), upper, upper, (1.0,), "moments")
+    upper = max(bounds.root_upper(paired, add, log_lower(at)), 0.0)
+    return Root(0.0, upper, upper, (1.0,), "moments") if upper < math.inf else None
 
 
-def _pld_root(question, add: int, delta: float):
-    if _deep(question, "root", add, delta):
+def _pld(question, have_eps: int, add: int, at: float):
+    if _off_the_grid(question, have_eps, add, at):
         return None
-    ask = question.losses(add), delta, question.rtol, question.n_threads, question.brief
-    return _of_grid(question, lambda: together(lambda: pld().root(*ask), question.n_threads))
+    ask = getattr(pld(), _named(have_eps))
+    asked = question.losses(add), at, question.rtol, question.n_threads, question.brief
+    return _of_grid(question, lambda: together(lambda: ask(*asked), question.n_threads))
 
 
 def _pld_points(question, add: int, eps):
@@ -378,20 +352,14 @@ def _pld_points(question, add: int, eps):
     return rows
 
 
-def _saddle_point(question, add: int, eps: float):
+def _saddle(question, have_eps: int, add: int, at: float):
     if not question.gaussian:
-        return laws().point(question.losses(add), eps)
-    return saddlepoint.point_of(question, add, eps)
+        return getattr(laws(), _named(have_eps))(question.losses(add), at)
+    return saddlepoint.of(question, have_eps, add, at if have_eps else math.log(at))
 
 
-def _saddle_root(question, add: int, delta: float):
-    if not question.gaussian:
-        return laws().root(question.losses(add), delta)
-    return saddlepoint.root_of(question, add, math.log(delta))
-
-
-def _larger_saddle_root(question, delta: float):
-    return saddlepoint.larger_root(question, math.log(delta), _wall(question))
+def _larger_saddle(question, have_eps: int, at: float):
+    return None if have_eps else saddlepoint.larger_root(question, math.log(at), _wall(question))
 
 
 def laws():
@@ -415,19 +383,12 @@ def prv():
     return prv
 
 
-def _edgeworth_point(question, add: int, eps: float):
-    route = edgeworth()
-    if found := route.ruled_point(question, add, eps):
-        return found
-    return route.point(route.steps_of(question.run, question.adjacency), add, eps, question.goal)
-
-
-def _edgeworth_root(question, add: int, delta: float):
-    route = edgeworth()
-    if found := route.ruled_root(question, add, math.log(delta)):
+def _edgeworth(question, have_eps: int, add: int, at: float):
+    route, value = edgeworth(), at if have_eps else math.log(at)
+    if found := route.ruled(question, have_eps, add, value):
         return found
     steps = route.steps_of(question.run, question.adjacency)
-    return route.root(steps, add, math.log(delta), question.goal)
+    return getattr(route, _named(have_eps))(steps, add, value, question.goal)
 
 
 def edgeworth():
@@ -438,27 +399,19 @@ def edgeworth():
 
 
 TABLE = {
-    "contour": Route(
-        contour.TERMS,
-        _contour_point,
-        _contour_root,
-        points=_contour_points,
-        larger_point=_larger_contour_point,
-        larger_root=_larger_contour_root,
-    ),
-    "prv": Route(("mesh", "truncation", "fft_rounding"), _prv_point, _prv_root),
-    "pld": Route(("mesh", "truncation", "rounding"), _pld_point, _pld_root, points=_pld_points),
+    "contour": Route(contour.TERMS, _contour, points=_contour_points, larger=_larger_contour),
+    "prv": Route(("mesh", "truncation", "fft_rounding"), _prv),
+    "pld": Route(("mesh", "truncation", "rounding"), _pld, points=_pld_points),
     "edgeworth": Route(
         ("smoothing", "aliasing", "truncation", "inner_quadrature", "rounding", "interpolation", "finite_sample"),
-        _edgeworth_point,
-        _edgeworth_root,
+        _edgeworth,
     ),
-    "jumps": Route(jumps.TERMS, _jumps_point, _jumps_root),
-    "moments": Route(bounds.MOMENTS_TERMS, _moments_point, _moments_root),
-    "saddlepoint": Route(saddlepoint.TERMS, _saddle_point, _saddle_root, prune=False, larger_root=_larger_saddle_root),
-    "exact": Route(contour.TERMS, _exact_point, _exact_root),
-    "long": Route((), _long_point, _long_root),
-    "compressed": Route(contour.RULED_TERMS, _contour_point, _contour_root, points=_ruled_points),
+    "jumps": Route(jumps.TERMS, _jumps),
+    "moments": Route(bounds.MOMENTS_TERMS, _moments),
+    "saddlepoint": Route(saddlepoint.TERMS, _saddle, prune=False, larger=_larger_saddle),
+    "exact": Route(contour.TERMS, _exact),
+    "long": Route((), _long),
+    "compressed": Route(contour.RULED_TERMS, _contour, points=_ruled_points),
 }
 """The one table of routes. "exact", "jumps", "moments" and "compressed" are names of answers, not of choices; "long" is
 the contour, whose name its answers have, by lines that `auto` does not ask before rare jumps are taken apart: longer
