@@ -14,7 +14,7 @@ import numpy as np
 import hockeystick as hs
 from hockeystick.grid import convolve
 from hockeystick.grid.cells import Grid, Steps
-from hockeystick.routes import jumps, prv
+from hockeystick.routes import prv
 from hockeystick.what import pair
 
 CASES = 60
@@ -162,38 +162,6 @@ def pld_mesh():
     return np.array(actual), np.array(claimed)
 
 
-def _sparse(end):
-    rng, actual, claimed = np.random.default_rng(6), [], []
-    while len(actual) < CASES:
-        sigma, q, k = math.exp(rng.uniform(-1, 0.7)), math.exp(rng.uniform(-14, -5)), int(math.exp(rng.uniform(2, 10)))
-        run, eps = hs.poisson_subsampled(hs.gaussian(sigma), q) * k, float(rng.uniform(0.05, 3))
-        steps = pair.gaussian_steps(run, "add_remove")
-        if not jumps.serves(steps):
-            continue
-        try:
-            found = hs.log_delta(run, eps, direction="remove", route="contour")
-        except hs.AccuracyError:
-            continue
-        truth, bound = found.estimate, end(steps, eps)
-        if not (found.upper - found.lower < 0.01 and -600 < truth and abs(bound) < 600):
-            continue
-        actual.append(truth)
-        claimed.append(bound)
-    return np.array(actual), np.array(claimed)
-
-
-def jumps_upper():
-    """delta against the upper bound for one rare large loss, both over delta."""
-    truth, bound = _sparse(jumps.log_delta_upper)
-    return np.full(truth.size, 0.01), 0.01 * np.exp(np.minimum(bound - truth, 50))
-
-
-def jumps_lower():
-    """The lower bound against delta, both over the bound."""
-    truth, bound = _sparse(jumps.log_delta_lower)
-    return np.full(truth.size, 0.01), 0.01 * np.exp(np.minimum(truth - bound, 50))
-
-
 def moments():
     """delta against the moments accountant's upper bound, both over delta."""
     rng, claimed = np.random.default_rng(7), []
@@ -212,8 +180,6 @@ TERMS = {
     "grid-fft-extended": (fft_rounding_extended, 30000.0, 5000.0),
     "prv-radius": (prv_radius, 100.0, 20.0),
     "pld-interval": (pld_mesh, 10.0, 3.0),
-    "jumps-upper": (jumps_upper, 5.0, 1.2),
-    "jumps-lower": (jumps_lower, 3.0, 1.2),
     "moments-upper": (moments, 15.0, 1.2),
 }
 """A term's name: its function, the largest median of claimed/actual, and what one case in twenty has to lie within."""

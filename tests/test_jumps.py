@@ -1,5 +1,4 @@
-"""Bounds where one rare large loss makes nearly all of the curve: against certified intervals, and how close they
-come."""
+"""Where one rare large loss makes nearly all of the curve."""
 
 import math
 import random
@@ -19,48 +18,10 @@ from hockeystick.what import sampling
 from hockeystick.what.pair import gaussian_steps, paired_steps
 
 
-def sparse_runs(count, seed):
-    """(steps, eps, certified log delta) at random where the contour is narrow, up to three distinct steps."""
-    rng = np.random.default_rng(seed)
-    while count:
-        parts = [
-            (
-                hs.poisson_subsampled(hs.gaussian(10 ** rng.uniform(-0.7, 0.69)), 10 ** rng.uniform(-6, -1.3)),
-                int(10 ** rng.uniform(0, 4)),
-            )
-            for _ in range(rng.integers(1, 4))
-        ]
-        run = hs.compose(*parts)
-        steps = gaussian_steps(run, "add_remove")
-        if not jumps.serves(steps):
-            continue
-        try:
-            root = hs.epsilon(run, 10 ** rng.uniform(-14, -2), direction="remove", route="contour")
-            eps = root.estimate * rng.uniform(0.5, 1.2)
-            truth = hs.log_delta(run, eps, direction="remove", route="contour") if eps > 0 else None
-        except hs.AccuracyError:
-            continue
-        if truth and truth.upper - truth.lower < 1e-3:
-            count -= 1
-            yield steps, eps, truth
-
-
-@pytest.mark.parametrize("n", some(300))
-def test_both_sides(n):  # [theory: small.jumps]
-    off, said = [], 0
-    for steps, eps, truth in sparse_runs(n, 3):
-        lower, upper = jumps.log_delta_lower(steps, eps), jumps.log_delta_upper(steps, eps)
-        assert lower <= truth.upper and truth.lower <= upper
-        said += lower > -math.inf
-        off.append(upper - truth.upper)
-    assert said > 2 * n / 3
-    assert np.quantile(off, 0.25) < 2  # nats
-
-
 @pytest.mark.parametrize(
     ("sigma", "q", "k", "delta", "ratio"),
     [
-        (1.0, 1e-6, 10**3, 1e-30, 1.03),  # [0.0344, 2.4] without these bounds
+        (1.0, 1e-6, 10**3, 1e-30, 1.03),
         (1.0, 1e-9, 10**3, 1e-30, 1.06),
         (3.0, 1e-6, 10**3, 1e-300, 1.03),
         (1.74, 2.22e-6, 19, 1e-30, 1.2),
@@ -74,14 +35,6 @@ def test_what_nothing_else_narrows(sigma, q, k, delta, ratio):
     assert b.upper > hs.epsilon(step, delta / k).lower * 0.99  # k steps reveal more than one, of which each is one of k
     at = hs.log_delta(step * k, math.sqrt(b.lower * b.upper))
     assert at.lower <= at.upper and at.lower - 40 < math.log(delta) < at.upper + 40
-
-
-def test_empty_hands():
-    """Where losses do not say anything there is no bound, and no number that is not one."""
-    steps = gaussian_steps(hs.poisson_subsampled(hs.gaussian(0.02), 1e-6) * 10, "add_remove")
-    for eps in (1e-300, 1e-9, 1.0, 1e4):
-        lower, upper = jumps.log_delta_lower(steps, eps), jumps.log_delta_upper(steps, eps)
-        assert lower == lower and upper == upper and lower <= upper
 
 
 NODE, WEIGHT = np.polynomial.legendre.leggauss(24)
@@ -685,7 +638,8 @@ def test_an_estimate_that_is_lost_lies_in_its_interval(sigma, eps):
     run = hs.poisson_subsampled(hs.gaussian(sigma), 0.01) * 1000
     found = hs.log_delta(run, eps, direction="remove")
     steps = gaussian_steps(run, "add_remove")
-    assert found.lower <= jumps.log_delta_upper(steps, eps) and jumps.log_delta_lower(steps, eps) <= found.upper
+    other = jumps.point(steps, 0, eps)
+    assert other and found.lower <= other.upper and other.lower <= found.upper
     assert found.lower <= found.estimate <= found.upper and hs.delta(run, eps).upper <= 1e-100
 
 

@@ -97,12 +97,6 @@ def test_a_quotient_of_sums():  # [theory: law.quotient]
     assert most > 1.7
 
 
-def test_square_of_a_logarithm():  # [theory: small.log-square]
-    u = np.concatenate([-1 + np.logspace(-15, -0.01, 400), -np.logspace(-9, -0.1, 200), np.logspace(-9, 150, 900)])
-    ratio = (1 + u) * np.log1p(u) ** 2 / u**2
-    assert 1 - 1e-6 < np.max(ratio) <= 1 + 1e-6
-
-
 def test_more_shift_has_the_larger_divergence():  # [theory: line.monotone]
     """A sampled pair lies below the normal one with all of its shift, at every order."""
     for q, up in ((0.1, 1.0), (0.9, 0.5), (1.0, 2.0)):

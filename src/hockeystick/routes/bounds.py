@@ -344,11 +344,9 @@ def moments_point(steps: Rows, add: int, eps: float) -> Point | None:
         if abs(eps) < -math.log1p(-q) or (not add and eps > 0):
             point = contour.single_point(m, q, add, eps)
             lower = max(lower, point.lower) if point else lower
-    other = saddlepoint.point(steps, add, eps)
-    if other:
-        lower, upper = max(lower, other.lower), min(upper, other.upper)
-    if not add and eps > 0 and jumps.serves(steps):
-        lower, upper = max(lower, jumps.log_delta_lower(steps, eps)), min(upper, jumps.log_delta_upper(steps, eps))
+    for other in (saddlepoint.point(steps, add, eps), jumps.point(steps, add, eps)):
+        if other:
+            lower, upper = max(lower, other.lower), min(upper, other.upper)
     return Point(lower, upper, upper, (1.0,), "moments")
 
 
@@ -360,12 +358,10 @@ def moments_root(steps: Rows, add: int, log_delta: float) -> Root | None:
         return None
     roots = [contour.single_root(*one, add, exp_upper(most)) for one in _single_steps(steps)]
     lower = max([0.0, *(root.lower for root in roots if root)])
-    other = saddlepoint.root(steps, add, log_delta)
-    if other:
-        lower, upper = max(lower, other.lower), min(upper, other.upper)
+    for other in (saddlepoint.root(steps, add, log_delta), jumps.root(steps, add, log_delta)):
+        if other:
+            lower, upper = max(lower, other.lower), min(upper, other.upper)
     upper = max(upper, 0.0)
-    if not add and lower < upper < math.inf and jumps.serves(steps):
-        lower, upper = jumps.narrowed(steps, least, most, lower, upper)
     return Root(lower, upper, upper, (1.0,), "moments")
 
 
