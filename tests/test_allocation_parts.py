@@ -52,6 +52,14 @@ def test_places_agree():
     assert with_other.estimate > max(one.lower for one in found)
 
 
+def test_lines_lie_below_a_saddle_of_the_largest_losses():
+    """Next to the bulk the saddle of one loss above lies where a few of the largest outweigh all others: that line knew
+    nothing, and the lower ones know all."""
+    found = parts.point([_step(0.85, 66_792, 2, 55.0)], 0.04848, contour.RTOL)
+    assert found.width < 2e-9
+    assert math.exp(found.estimate) == pytest.approx(5.245551e-10, rel=1e-6)
+
+
 def test_parts_are_the_whole(two):
     """Masses of both add up, and the bound of the mass above holds for it alone."""
     low, high = two.points.part(0.4)

@@ -916,6 +916,26 @@ static int delta_on_lines(hs_mixed *A, double *work, hs_value *v)
     return A->keep && !st ? delta_on_line(A, 1, work, v, &least) : st;
 }
 
+/* The same of parts, whose saddle may lie where few of the largest losses outweigh all others at once: as far below it
+ * as is narrow, or narrowest. */
+static int delta_on_part_lines(hs_mixed *A, double *work, hs_value *v)
+{
+    static const double lowers[] = {1, 0.7, 0.3, 0.1}, enough = 1e-6;
+    double least = HUGE_VAL, known = HUGE_VAL, best = 0;
+    hs_value w;
+    int i, st = HS_NO_SADDLE;
+    for (i = 0; i < 4 && !(best > 0 && v->upper - v->lower < enough * v->upper); i++) {
+        int one = delta_on_line(A, lowers[i], work, &w, &least);
+        if (one == HS_INTERRUPTED) return one;
+        if (one || !(w.log_scale + log(w.upper - w.lower) < known)) continue;
+        known = w.log_scale + log(w.upper - w.lower);
+        best = lowers[i];
+        *v = w;
+        st = one;
+    }
+    return best > 0 && best != A->lower ? delta_on_line(A, best, work, v, &least) : st;
+}
+
 int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out)
 {
     hs_law *laws = room_of_laws(A, work, &n_work);
@@ -941,7 +961,8 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
         out->truncation = exp(far);
         return HS_OK;
     }
-    if ((st = delta_on_lines(A, work, &v)) == HS_INTERRUPTED) return st;
+    st = hs_mixed_parts(A) ? delta_on_part_lines(A, work, &v) : delta_on_lines(A, work, &v);
+    if (st == HS_INTERRUPTED) return st;
     if (near == HS_LOOSE &&
         (st || !(v.value > 0) || v.log_scale + log(v.upper - v.lower) > top.log_scale + log(top.upper - top.lower))) {
         *out = top;
