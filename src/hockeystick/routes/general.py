@@ -502,14 +502,15 @@ def _root_by_lines(question, add: int, delta: float):
     first = _asked(question, add, math.log(delta))
     jumps = first and any(isinstance(step, mixed.DensityStep) and step.slow for step in first.run)
     untried = first is not None and first.untried
-    shallower = reversed(DEPTHS) if (jumps or untried) and not (answer and add == 0 and WIDE > answer.width) else ()
+    known = first is not None and parts.parted(first.run) is not None and answer and answer.width <= WIDE
+    shallower = reversed(DEPTHS) if (jumps or untried) and not known else ()
     for depth in shallower:  # in a deeper window one large term may be most of the line
         if SEEN - math.log(delta) < depth < _depth(math.log(delta)):
             found = _asked(question, add, math.log(delta), depth, int(untried))
             other = found and _root(question, found, add, delta, SEEN)
             if other and not (answer and answer.width <= other.width):
                 answer = other
-            if answer and answer.width <= mixed.ENOUGH:
+            if answer and answer.width <= (WIDE if found and parts.parted(found.run) is not None else mixed.ENOUGH):
                 break
     return answer
 
