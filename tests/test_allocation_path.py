@@ -133,6 +133,37 @@ def test_what_lies_beyond_a_path():
         assert actual < path._log_tail_upper(path.end) < actual + 6.5
 
 
+@pytest.mark.parametrize("part", ["_Path", "_Cut"])
+def test_what_a_path_or_the_cut_is_off_by_reaches_the_sum(monkeypatch, part):
+    x = 60 * np.array([0.3, 0.8, 1.5])
+    with np.errstate(all="ignore"):
+        of = allocation_path._Law(0.8, 60)
+        log, _ = of.at(x, 1)
+        own = getattr(allocation_path, part).at
+
+        def off(*asked):
+            value, error, base = own(*asked)
+            return value * (1 + 1e-6), error + 1.000001e-6 * np.abs(value), base
+
+        monkeypatch.setattr(getattr(allocation_path, part), "at", off)
+        moved, said = of.at(x, 1)
+    assert (np.abs(np.expm1(moved - log)) < said).all()
+    assert np.abs(moved - log).max() > 1e-8
+
+
+def test_panels_of_the_cut_by_their_cells():
+    """The sum over panels of what is largest on each, by many points a cell."""
+    rng = np.random.default_rng(5)
+    edges = np.exp(np.linspace(-3, 1, 3 * allocation_path.CUT_CELLS + 1))
+    bound, x, c = rng.uniform(-2, 2, edges.size - 1), np.array([0.0, 2.0, 30.0]), 0.9
+    for j in range(3):
+        found = allocation_path._log_sum_upper((edges[:-1], edges[1:], bound, c), j, x)
+        r = np.linspace(edges[:-1], edges[1:], 50)
+        logs = bound + (1 - j) * np.log(r) - c * np.multiply.outer(x + 1, r)
+        sums = np.exp(logs.max(axis=1).reshape(x.size, 3, -1).max(axis=2)).sum(axis=1)
+        assert (np.log(sums) < found + 1e-12).all() and (found < np.log(sums) + 3).all()
+
+
 def test_what_a_window_leaves_out_is_small_only_where_others_make_up_for_it():
     """A deep window's curve lies between a shallow one's and that plus what is left out.
     [theory: allocation.left-out]"""
