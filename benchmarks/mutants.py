@@ -61,7 +61,7 @@ TESTS = {
     "individual": "individual_epsilons individual_anchors individual_filters individual_records individual_dpsgd",
     "batch": "batch",
     "sampling batches": "sampling sampling_tables sampling_brute sampling_runs",
-    "moments cumulant bounds single jumps shifts lattice mixed general table contour saddlepoint saddle_laws": (
+    "moments cumulant bounds single next jumps shifts lattice mixed general table contour saddlepoint saddle_laws": (
         "terms_grid moments jumps shifts laplace lattice saddle_laws truth contour answers"
     ),
     "pair loss law loss_steps discrete given": "losses lemmas mechanisms pld lattice sampling_contour shifts groups",

@@ -257,3 +257,23 @@ def test_steps_whose_transform_is_lost_in_rounding(gap):
             b, near = hs.delta(run, eps, direction=direction, route="contour"), hs.delta(plain, eps)
             assert b.upper - b.lower < 1e-11
             assert near.lower - 2 * gap * (1 + math.exp(eps)) <= b.upper and b.lower <= near.upper + 1e-15
+
+
+@pytest.mark.parametrize(("sigma", "q"), [(0.02, 0.1), (0.05, 1.0), (0.001, 1e-6), (1e-3, 1.0), (0.06, 1 - 2**-53)])
+@pytest.mark.parametrize("part", [2**-52, 1e-12, 3e-6])
+def test_deltas_next_to_the_largest(sigma, q, part):  # [theory: small.next-to-one]
+    """A unit in the last place below the sampling rate eps was [0, 967] at noise 0.02."""
+    step = hs.gaussian(sigma)
+    delta = math.nextafter(q * (1 - part), 0)
+    bound = hs.epsilon(step if q == 1 else hs.poisson_subsampled(step, q), delta, direction="remove")
+    with mpmath.workdps(60):
+        m, rate = 1 / mpmath.mpf(sigma), mpmath.mpf(q)
+
+        def left(eps):  # of q, less delta
+            g = mpmath.log1p(mpmath.expm1(mpmath.mpf(eps)) / rate)
+            return rate * (mpmath.ncdf(g / m - m / 2) + mpmath.exp(g) * mpmath.ncdf(-g / m - m / 2)) - (
+                rate - mpmath.mpf(delta)
+            )
+
+        assert left(bound.lower) <= 0 <= left(bound.upper)
+    assert bound.upper - bound.lower < 1e-12 * bound.upper

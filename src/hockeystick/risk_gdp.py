@@ -65,8 +65,8 @@ def mu_gdp(run: Ran, delta: float, *, tol: float = 1e-5, **options: Unpack[Asked
     """Certified bounds of the smallest mu whose Gaussian curve G_mu lies on or above the run's, at every delta from
     `delta` up.
 
-    G_mu(eps) >= delta(eps) for all eps >= 0 with delta(eps) >= `delta` (and, with direction "both", for the eps < 0
-    that mirror them): whoever reports mu reports a valid eps at every delta from `delta` to 1. Below `delta` a
+    G_mu(eps) >= delta(eps) at 0 and for all eps > 0 with delta(eps) >= `delta` (and, with direction "both", for the
+    eps < 0 that mirror them): whoever reports mu reports a valid eps at every delta from `delta` to 1. Below `delta` a
     subsampled run may leave the curve.
 
     Parameters

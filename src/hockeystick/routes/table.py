@@ -19,7 +19,7 @@ from ..threads import together
 from ..what.allocation import RandomAllocation, allocates
 from ..what.loss import ends
 from ..what.pair import paired_steps
-from . import bounds, composed, contour, general, jumps, one_sided, saddlepoint, single
+from . import bounds, composed, contour, general, jumps, next_to_one, one_sided, saddlepoint, single
 from .question import SHARP
 
 LOG_NEAR_ONE = -1e-3
@@ -95,6 +95,8 @@ def _contour_root(question, add: int, delta: float):
         if question.run.steps == 1:
             return _exact(question, contour.ROOT, add, delta)
         return _pair_root(question, paired, add, delta)
+    if found := next_to_one.root(question.steps, add, delta):
+        return found
     if question.total == 1 and question.wall < math.inf:
         found = contour.single_root(*_only_step(question.steps), add, delta)
     else:
