@@ -154,20 +154,32 @@ def test_crude_bounds_of_one_term(m):
 
 
 @pytest.mark.parametrize("depth", [2.0, 5.0])
-def test_a_rule_that_misses_much(monkeypatch, depth):
-    """Of a put, by a rule in g that is far too coarse: what it misses is in the price's error, and most of it."""
-    m, t, x, on_line = 0.3, 10, -1.0, epoch._on_line
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda m, t: (lambda put: (put.log, put.error))(epoch._put(m, t, -1.0, False)),
+        lambda m, t: option._price(m, t, 1, 0.1)[:2],
+        lambda m, t: option._by_parity(m, t, t * math.expm1(0.03), t * math.exp(0.03), 0.03)[:2],
+    ],
+    ids=["put", "add", "parity"],
+)
+def test_a_rule_that_misses_much(monkeypatch, depth, ask):
+    """By a rule in g that is far too coarse: what it misses is in the price's error, and most of it."""
+    m, t, on_line = 0.3, 10, epoch._on_line
 
     def coarse(*args):
         with monkeypatch.context() as here:
             here.setattr(epoch, "DEPTH", depth)
             return on_line(*args)
 
-    true = epoch._put(m, t, x, False)
+    epoch.log_put.cache_clear()
+    true, least = ask(m, t)
     monkeypatch.setattr(epoch, "_on_line", coarse)
-    found = epoch._put(m, t, x, False)
-    off = abs(math.expm1(found.log - true.log))
-    assert true.error < off / 100 < found.error / 100 < off
+    epoch.log_put.cache_clear()
+    log, error = ask(m, t)
+    epoch.log_put.cache_clear()
+    off = abs(math.expm1(log - true))
+    assert least < off / 100 < error / 100 < off
 
 
 def test_nothing_is_claimed_where_aliases_are(monkeypatch):
@@ -263,3 +275,14 @@ def test_prices_meet_lines(sigma, t):
             price = option.point(run, add, eps)
             assert price is None or (price.lower <= line.upper and line.lower <= price.upper)
             assert price is not None or not add
+
+
+def test_what_a_price_is_off_by_reaches_the_ends(monkeypatch):
+    step, off = hs.random_allocation(hs.gaussian(1.0), 100), 0.25
+    monkeypatch.setattr(option, "_price", lambda *_: (-3.0, off, (0.0,) * 4))
+    found = option.point(step, 1, 0.5)
+    assert found.lower <= -3 + math.log1p(-off) and found.upper >= -3 + math.log1p(off)
+    law = type("Law", (), {"at": lambda *_: (np.array([-3.0]), np.array([off]))})()
+    monkeypatch.setattr("hockeystick.what.allocation_path.law", lambda *_: law)
+    log, error, _ = option._by_path(1.0, 100, 20.0)
+    assert error >= off and log == -3 - math.log(100)

@@ -445,3 +445,15 @@ def test_one_step_of_next_to_no_loss(e0, part):  # [theory: small.single]
         b = hs.log_delta(hs.pure_dp(e0), part * e0)
         assert b.lower <= mpmath.log(truth) <= b.upper
         assert b.upper - b.lower < 1e-10
+
+
+@pytest.mark.parametrize("least", [1e-100, 1e-200, 1e-300])
+def test_the_end_of_a_curve_of_atoms(least):  # [theory: risk.top]
+    """Of losses beyond 700, whose exponentials are no doubles, nothing is said; 0.04 was, for 6e-11."""
+    run = hs.from_pmf([0.5, 0.5], [least, 1.0]) * 2
+    top, tip, low = hs.query.top_lower(run, direction="remove")
+    assert top >= 2 * math.log(0.5 / least)
+    with mpmath.workdps(60):
+        a, b, gone = mpmath.mpf(1) / 2, mpmath.mpf(least) / (1 + mpmath.mpf(least)), mpmath.exp(mpmath.mpf(tip))
+        assert low <= a * a - gone * b * b
+        assert (low > 0) == (top < 700)

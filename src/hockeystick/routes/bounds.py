@@ -80,9 +80,11 @@ def top_lower(question, add: int) -> tuple[float, float, float]:
         log_num, log_den, size = log_num + k * math.log(num), log_den + k * math.log(den), size + k * abs(math.log(den))
     if top == math.inf:
         return top, top, 0.0
+    if tip > 700:  # e^tip is no double
+        return top, tip, 0.0
     slack = 4 * U * (2 + len(parts)) * (1 + size + abs(log_num))
     infinite = max(0.0, -math.expm1(log_finite(parts).upper)) * DOWN
-    low = exp_lower(log_num - slack) - exp_upper(log_den + slack) * math.exp(min(tip, 700.0)) * UP
+    low = exp_lower(log_num - slack) - exp_upper(log_den + slack) * math.exp(tip) * UP
     return top, tip, max(0.0, infinite + low * (1 - 4 * U) - 4 * U * exp_lower(log_num)) * DOWN
 
 

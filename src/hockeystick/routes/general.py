@@ -105,7 +105,8 @@ class Finite(NamedTuple):
         least = 1 - float(mass[near].sum())
         curve, kept = np.ones(PLACES), [mixed.log_delta_upper(self.run, x) for x in y[1:].tolist()]
         for i, log in enumerate(kept, 1):
-            curve[i] = min((math.exp(log) + float(mass[~near] @ curve[np.maximum(i - back, 0)])) / least, curve[i - 1])
+            others = float(mass[~near] @ curve[np.maximum(i - back, 0)])
+            curve[i] = min((math.exp(min(log, 0.0)) + others) / least, curve[i - 1])
         total = float(mass[near].sum()) * curve[-1] + float(mass[~near] @ curve[np.maximum(PLACES - 1 - back, 0)])
         total *= 1 + 1e-9
         return min(total + 1e-320, self.lost)

@@ -95,7 +95,7 @@ def _contour_root(question, add: int, delta: float):
         if question.run.steps == 1:
             return _exact(question, contour.ROOT, add, delta)
         return _pair_root(question, paired, add, delta)
-    if found := next_to_one.root(question.steps, add, delta):
+    if question.few and (found := next_to_one.root(question.steps, add, delta)):
         return found
     if question.total == 1 and question.wall < math.inf:
         found = contour.single_root(*_only_step(question.steps), add, delta)
