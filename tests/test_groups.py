@@ -306,3 +306,31 @@ def test_more_than_64_shifts():
     few = hs.poisson_subsampled(hs.gaussian(3.0), 0.25) * 5
     a, b = hs.delta(many, 0.5, route="pld"), hs.delta(few, 0.5)
     assert a.lower <= b.upper and b.lower <= a.upper and a.width < 1e-2 * a.upper
+
+
+def test_what_moments_of_a_cell_are_off_by(monkeypatch):
+    """Of a rule whose weights are off: the largest Chebyshev moment, in 40 digits [theory: law.condensed]."""
+    rule = condensing.gauss_rule
+
+    def rough(*args):
+        points, weights = rule(*args)
+        return points, weights * (1 + 3e-13 * np.cos(np.arange(points.size)))
+
+    monkeypatch.setattr(condensing, "gauss_rule", rough)
+    shifts, weights = np.linspace(1.0, 1.03, 24), np.full(24, 0.25)
+    points, own, apart = condensing._gauss(shifts, weights)
+    assert len(points) == condensing.POINTS
+    with mpmath.workdps(40):
+        middle, n = mpmath.mpf(2 * math.floor(condensing.CELLS) + 1) / (2 * condensing.CELLS), 2 * condensing.POINTS
+
+        def moments(at, mass):
+            t, w = [(mpmath.mpf(s) - middle) * 2 * condensing.CELLS for s in at], [mpmath.mpf(x) for x in mass]
+            return [
+                mpmath.fsum(x * mpmath.chebyt(i, s) for s, x in zip(t, w, strict=True)) / mpmath.fsum(w)
+                for i in range(n)
+            ]
+
+        off = max(
+            abs(a - b) for a, b in zip(moments(shifts.tolist(), weights.tolist()), moments(points, own), strict=True)
+        )
+    assert 1e-14 < off <= apart < 20 * off
