@@ -265,3 +265,11 @@ def test_a_tolerance_out_of_reach_is_an_error(monkeypatch):
         hs.mu_gdp(sgm(5.0, 0.05, 10**4), 1e-9, tol=1e-9)
     with pytest.raises(hs.AccuracyError, match="gdp_regret reached"):
         hs.gdp_regret(sgm(5.0, 0.05, 10**4), 1.0, tol=1e-10)
+
+
+@pytest.mark.parametrize(("mu", "eps"), [(26.441963664821163, 676.4), (21.94, 600.0), (16.4758, 565.0), (10.36, 404.8)])
+def test_a_tail_below_all_doubles_times_a_large_price(mu, eps):  # [theory: risk.tangents]
+    """e^600 times a Phi(z) that a double holds with few digits, or as 0: mu was above 21.940001 for 21.94."""
+    run = hs.gaussian(1 / mu)
+    bound = hs.mu_gdp(run, hs.delta(run, eps).estimate)
+    assert bound.lower <= mu * (1 + 1e-15) and bound.upper >= mu * (1 - 1e-15)

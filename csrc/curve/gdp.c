@@ -9,13 +9,13 @@
  *   1, if 1 - T_t is at most 1 - delta there [theory: risk.tangents].
  *
  * Error claim. erfc is within 16 u (libm), its argument within 4 u of the sum of the sizes of its terms, and Phi(z)
- *   changes by a factor of at most e^{(|z|+1) dz}; what underflows is below 1e-300. hs_gdp_tangent has bounds of both
- *   numbers; covers and needed_lower use these alone.
+ *   changes by a factor of at most e^{(|z|+1) dz}; what underflows is below 1e-300, as x Phi(z) is one exponential
+ *   times Mills' ratio where Phi(z) may be below all doubles. hs_gdp_tangent has bounds of both numbers; covers and
+ *   needed_lower use these alone.
  *
  * What it does not do: ask for a point. Where cells are cut, and how many digits are asked, rests on estimates.
  */
-#include "hs.h"
-#include "special.h"
+#include "law/transform.h"
 
 static const double LEAST = 1e-150; /* least mu, where none is known to be needed: its square and eps/mu are doubles */
 static const double SHARE = 0.95;   /* of the longest cell that one tangent covers if slacks are what they seem */
@@ -34,13 +34,25 @@ static double normal_at(double z, double size, double *error)
     return value;
 }
 
+/* e^eps Phi(z), where that may be no small number though Phi(z) is below all doubles. */
+static double priced_at(double z, double size, double eps, double *error)
+{
+    double value, rel;
+    if (z > -30) {
+        value = exp(eps) * normal_at(z, size, error);
+        *error *= exp(eps);
+        return value;
+    }
+    value = exp(eps - 0.5 * z * z) * 0.39894228040143267794 * hs_mills(-z, &rel);
+    *error = value * (rel + 32 * HS_U + 4 * HS_U * fabs(eps) + 8 * HS_U * size * (fabs(z) + 1));
+    return value;
+}
+
 void hs_gdp_tangent(double mu, double t, double eps, hs_gdp_ends *out)
 {
-    double size = mu / 2 + fabs(t) / mu, x = exp(eps);
-    double wrong, off, other, error;
-    double over = normal_at(mu / 2 - t / mu, size, &wrong), under = x * normal_at(-mu / 2 - t / mu, size, &off);
-    double left = normal_at(t / mu - mu / 2, size, &other);
-    off *= x;
+    double size = mu / 2 + fabs(t) / mu, wrong, off, other;
+    double over = normal_at(mu / 2 - t / mu, size, &wrong), under = priced_at(-mu / 2 - t / mu, size, eps, &off);
+    double left = normal_at(t / mu - mu / 2, size, &other), error;
     error = wrong + off + 8 * HS_U * (over + under) + 1e-300;
     out->lower = over - under - error;
     out->upper = over - under + error;
