@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import covers
+import hockeystick as hs
 from covers_build import mutants
 
 HERE = Path(__file__).resolve().parent
@@ -21,6 +22,13 @@ SOURCES = ("csrc/", "src/") if (HERE.parent / "src").exists() else ("csrc/",)  #
 def rows():
     table = json.loads(covers.TABLE.read_text())
     return {name: row for name, row in table.items() if name.startswith(SOURCES)}
+
+
+def test_every_query_answers():
+    """None asks for a name that is gone."""
+    covers.scope(hs)
+    for name, text in covers.probes().items():
+        assert eval(text, covers.SCOPE) is not None, name
 
 
 def test_rows_name_queries_and_places(rows):
