@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _core
-from ..answers import ZERO, Point, Root
+from ..answers import ZERO, Point, Root, meet
 from ..outward import U, log_slack
 from ..what.allocation import RandomAllocation
 from ..what.condensed import condensed
@@ -301,8 +301,7 @@ def _narrower(question, add: int, log_delta: float, ask: Callable):
             break
         found = _asked(question, add, log_delta, depth, by_points)
         other = found and (not by_points or _has_points(found)) and ask(found)
-        if other and not (answer and answer.width <= other.width):
-            answer = other
+        answer = meet(answer, other or None, question.run)
     return answer
 
 
@@ -326,7 +325,13 @@ def point(question, add: int, eps: float):
     """delta(eps)."""
 
     def others():
-        return _narrower(question, add, question.about, lambda found: _point(question, found, add, eps))
+        def ask(found: Finite, least_lost: float = LOST):
+            return _point(question, found, add, eps, least_lost)
+
+        answer = _narrower(question, add, question.about, ask)
+        if answer and answer.width <= WIDE:
+            return answer
+        return _shallower(question, add, answer.lower if answer else question.about, answer, ask)
 
     return _as_option(question, question.about, lambda step: option.point(step, add, eps), others)
 
@@ -339,9 +344,7 @@ def _as_option(question, log_delta: float, ask: Callable, others: Callable):
     ways = others, lambda: ask(step)
     answer = None
     for one in reversed(ways) if option.first(step, log_delta) else ways:
-        found = one()
-        if found and not (answer and answer.width <= found.width):
-            answer = found
+        answer = meet(answer, one(), question.run)
         if answer and answer.width <= mixed.ENOUGH:
             break
     return answer
@@ -366,7 +369,7 @@ def _line_point(question, found: Finite, eps: float):
     answer = found.route.point(found.run, eps, *found.tolerance(question), lines=_lines(question, found), **wide)
     if not _may_part(question, found, answer):
         return answer
-    return _of_both(answer, parts.point(found.run, eps, question.goal))
+    return meet(answer, parts.point(found.run, eps, question.goal), question.run)
 
 
 def _line_root(question, found: Finite, log_delta: float):
@@ -376,18 +379,13 @@ def _line_root(question, found: Finite, log_delta: float):
     if not _may_part(question, found, answer):
         return answer
     about = answer.estimate if answer else parts.about_root(found.run, log_delta)
-    return _of_both(answer, parts.root(found.run, log_delta, question.goal, about))
+    return meet(answer, parts.root(found.run, log_delta, question.goal, about), question.run)
 
 
 def _may_part(question, found: Finite, answer) -> bool:
     """Whether losses above a place and below it, each on a line of its own, may know more."""
     narrow = question.rough or (answer and answer.width <= mixed.ENOUGH)
     return not narrow and found.route is mixed and parts.parted(found.run) is not None
-
-
-def _of_both(answer, other):
-    """The narrower one."""
-    return other if other and not (answer and answer.width <= other.width) else answer
 
 
 def points(question, add: int, eps: np.ndarray) -> np.ndarray:
@@ -415,12 +413,14 @@ def complement(question, add: int, eps: np.ndarray) -> np.ndarray:
     return logs + found.log_finite + slack  # 1 - delta is (1 - D) (1 - delta_finite) [theory: pair.infinite]
 
 
-def _point(question, found: Finite, add: int, eps: float):
-    answer, least_lost = _line_point(question, found, eps), LOST
+def _point(question, found: Finite, add: int, eps: float, least_lost: float = LOST):
+    answer = _line_point(question, found, eps)
     lost = found.lost_upper(eps, answer.lower if answer else 0.0)
-    if lost and not (answer and answer.lower > math.log(lost) + LOST):
+    if lost and not (answer and answer.lower > math.log(lost) + least_lost) and least_lost == LOST:
         deeper = _asked(question, add, answer.lower if answer else -math.inf, by_points=found.by_points) or found
         other = _line_point(question, deeper, eps)
+        if other and answer:  # what a window holds bounds delta from below
+            other = other._replace(lower=max(other.lower, answer.lower), estimate=max(other.estimate, answer.lower))
         if other or not (found.by_points and answer):
             found, answer, lost = deeper, other, deeper.lost_upper(eps, other.lower if other else 0.0)
         else:  # a tilt at delta sees more of a wider window than is known
@@ -491,26 +491,28 @@ def root(question, add: int, delta: float):
     """eps(delta), clipped at 0."""
 
     def others():
-        return _root_by_lines(question, add, delta)
+        def ask(found: Finite, least_lost: float = LOST):
+            return _root(question, found, add, delta, least_lost)
+
+        return _shallower(question, add, math.log(delta), _narrower(question, add, math.log(delta), ask), ask)
 
     return _as_option(question, math.log(delta), lambda step: option.root(step, add, delta), others)
 
 
-def _root_by_lines(question, add: int, delta: float):
-    answer = _narrower(question, add, math.log(delta), lambda found: _root(question, found, add, delta))
-    if question.rough or (answer and answer.width <= mixed.ENOUGH):
+def _shallower(question, add: int, log_delta: float, answer, ask: Callable):
+    """`answer`, or a narrower one of windows less deep than log_delta asks for: in a deeper one a large term may be
+    most of the line."""
+    if question.rough or log_delta == -math.inf or (answer and answer.width <= mixed.ENOUGH):
         return answer
-    first = _asked(question, add, math.log(delta))
+    first = _asked(question, add, log_delta)
     jumps = first and any(isinstance(step, mixed.DensityStep) and step.slow for step in first.run)
     untried = first is not None and first.untried
     known = first is not None and parts.parted(first.run) is not None and answer and answer.width <= WIDE
     shallower = reversed(DEPTHS) if (jumps or untried) and not known else ()
-    for depth in shallower:  # in a deeper window one large term may be most of the line
-        if SEEN - math.log(delta) < depth < _depth(math.log(delta)):
-            found = _asked(question, add, math.log(delta), depth, int(untried))
-            other = found and _root(question, found, add, delta, SEEN)
-            if other and not (answer and answer.width <= other.width):
-                answer = other
+    for depth in shallower:
+        if SEEN - log_delta < depth < _depth(log_delta):
+            found = _asked(question, add, log_delta, depth, int(untried))
+            answer = meet(answer, found and ask(found, SEEN), question.run)
             if answer and answer.width <= (WIDE if found and parts.parted(found.run) is not None else mixed.ENOUGH):
                 break
     return answer

@@ -118,6 +118,12 @@ def _log_most_upper(m: float, q: np.ndarray, size: np.ndarray, turned: float) ->
     return np.log1p(more * (1 + 1e-9))
 
 
+def _power_above(x: float) -> float:
+    """The least of 0 and +-2^(n/2) above x."""
+    n = 2 * math.log2(abs(x)) if x else -math.inf
+    return math.copysign(2 ** (0.5 * (math.floor(n) + 1 if x > 0 else math.ceil(n) - 1)), x) if x else 0.0
+
+
 class _Law:
     """Paths for W, and the cut that those share that leave the axis left of 0.
 
@@ -126,7 +132,7 @@ class _Law:
 
     def __init__(self, m: float, t: int):
         self.m, self.t = m, t
-        self.known: dict[float, list[_Path]] = {}
+        self.paths: dict[tuple[float, tuple[float, float]], _Path] = {}
         self.cuts: dict[tuple[int, int], _Cut] = {}
         self.edges, right = self._right()
         p, left = self._left()
@@ -211,19 +217,14 @@ class _Law:
         return log, off
 
     def _path(self, p: float, x: np.ndarray) -> _Path:
-        """A path for x, the same for those that lie between its ends."""
-        made = self.known.setdefault(p, [])
-        if not x.size and made:  # what it is at most is asked
-            return made[0]
-        if not x.size:
+        """A path for x, that of all ranges whose ends lie between the same powers of two, whatever was asked before."""
+        if not x.size:  # what it is at most is asked
             i = max(int(np.flatnonzero(self.place == p)[0]), 1)
             x = np.diff(self.h[i - 1 : i + 1]) / -np.diff(self.place[i - 1 : i + 1])
-        low, high = float(x.min()), float(x.max())
-        for path in made:
-            if path.low <= low and high <= path.high:
-                return path
-        made.append(_Path(self, p, low - 0.1 * abs(low), high + 0.2 * abs(high)))
-        return made[-1]
+        ends = -_power_above(-float(x.min())), _power_above(float(x.max()))
+        if (p, ends) not in self.paths:
+            self.paths[p, ends] = _Path(self, p, *ends)
+        return self.paths[p, ends]
 
     def _cut(self, p: float, x: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         last = int(np.searchsorted(self.edges, math.log(-p) - 1e-9))
