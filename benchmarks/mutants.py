@@ -67,7 +67,9 @@ TESTS = {
     "pair loss law loss_steps discrete given": "losses lemmas mechanisms pld lattice sampling_contour shifts groups",
     "query arguments worst bound outward answers": "outward answers contour budget truth mechanisms",
     "topk ranged range selection": "topk ranged selection",
-    "allocation one_term option parts": "allocation_path allocation allocation_density allocation_epoch allocation_parts",
+    "allocation one_term option parts": (
+        "allocation_path allocation allocation_density allocation_epoch allocation_parts"
+    ),
     "mixture condensed": "matrix shifts groups",
     "kept placed": "kept placed",
     "one_sided composed few near": "composed near jumps mechanisms",
