@@ -1,28 +1,22 @@
 """Roots where delta is next to its largest value, 1 of plain Gaussian steps, q of one sampled step under REMOVE: its
 logarithm has no digits left there, its distance from that value has all.
 
-With g = log(1 + (e^eps - 1)/q), x = m/2 - g/m, y = m/2 + g/m and Mills' ratio R [theory: small.next-to-one],
-    1 - delta/q = Phi(-x) + phi(x) R(y),
-which rises with g.
-
-Error claim: u (64 + 16 (1 + x)(1 + y)) of it, for 1 <= x <= 37.
+With g = log(1 + (e^eps - 1)/q) the distance is q (1 - G(g)), G the curve of the plain step [theory: small.next-to-one],
+which rises with g; csrc/curve/gdp.c has bounds of 1 - G.
 """
 
 from __future__ import annotations
 
 import math
 
+from .. import _core
 from .._core import Rows
 from ..answers import ZERO, Point, Root
-from ..outward import U
+from ..outward import U, log_slack
 from .contour import bracket
 
 PART = 1e-4
 """1 - delta/q below which lines know less."""
-
-FAR, FRACTION, DEPTHS = 37.0, 10.0, (11, 12)
-"""The largest x, below which no number here underflows; y from which Mills' ratio is Laplace's continued fraction,
-between convergents of these depths."""
 
 
 def root(steps: Rows, add: int, delta: float) -> Root | None:
@@ -51,24 +45,11 @@ def _sampled(g: float, q: float) -> float:
 
 
 def _distance(m: float, g: float) -> Point | None:
-    """log(1 - delta) of one plain step at g."""
-    x, y = 0.5 * m - g / m, 0.5 * m + g / m
-    if x > FAR:
+    """log(1 - delta) of one plain step at g, m known within 4u."""
+    low = _core.gdp_tangent(m * (1 + 8 * U), g, g)[2]
+    high = _core.gdp_tangent(m * (1 - 8 * U), g, g)[3]
+    if not low > 0:
         return None
-    first, density = 0.5 * math.erfc(x * math.sqrt(0.5)), math.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
-    if y < FRACTION:
-        ends = [math.exp(0.5 * y * y) * math.sqrt(0.5 * math.pi) * math.erfc(y * math.sqrt(0.5))]
-    else:
-        ends = [_mills(y, depth) for depth in DEPTHS]
-    off = U * (64 + 16 * (1 + x) * (1 + y))  # [theory: small.next-to-one]
-    low, high = (math.log(first + density * end) for end in (min(ends), max(ends)))
-    return Point(low - off, 0.5 * (low + high), high + off, (off,), "contour")
-
-
-def _mills(y: float, depth: int) -> float:
-    """A convergent of Mills' ratio 1/(y + 1/(y + 2/(y + 3/(y + ...)))): those of even and of odd depth lie on its two
-    sides."""
-    down = y
-    for n in range(depth, 0, -1):
-        down = y + n / down
-    return 1 / down
+    ends = math.log(low), math.log(high)  # [theory: small.next-to-one]
+    off = log_slack(*ends) + 2 * U  # the quotient of `root`
+    return Point(ends[0] - off, 0.5 * (ends[0] + ends[1]), ends[1] + off, (ends[1] - ends[0] + 2 * off,), "contour")
