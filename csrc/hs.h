@@ -230,13 +230,11 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
 /* About log delta(eps), by the saddle of a sample of the steps; no bound. */
 int hs_contour_estimate(hs_contour *C, double eps, double *work, int64_t n_work, double *log_delta);
 
-/* both.c, for runs of the Gaussian family without pairs: whether delta of ADD is proved to be at most e^log_delta at
- * eps. ADD has no loss above `wall`, so that it is not the larger from there on. `work` holds hs_contour_work(b,
- * n_threads, n_max) doubles. C->add is overwritten. */
-int hs_contour_add_below(const hs_contour *C, double wall, double eps, double log_delta, double *work, int64_t n_work);
-/* What hs_contour_ask finds of REMOVE, out[0], and if that is HS_OK of ADD, out[1] with the status *second, or
- * HS_LEFT_OUT where ADD is proved not to be the larger. known: have_eps, log delta of ADD is at most that; else the
- * wall. upper: what was found to prove it, of tilt 0 if nothing was. */
+/* both.c, for runs of the Gaussian family without pairs: what hs_contour_ask finds of REMOVE, out[0], and where that is
+ * valid of ADD, out[1] with the status *second, or HS_LEFT_OUT where ADD is proved not to be the larger. known:
+ * have_eps, log delta of ADD is at most that; else the wall, above which ADD has no loss. upper: what was found to
+ * prove it, of tilt 0 if nothing was. `work` holds hs_contour_work(b, n_threads, n_max) doubles; C->run.add is
+ * overwritten. */
 enum { HS_LEFT_OUT = -1 };
 int hs_contour_larger(hs_contour *C, int have_eps, double value, double known, double *work, int64_t n_work,
                       hs_crossing *out, int *second, hs_ceiling *upper);

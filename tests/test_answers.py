@@ -374,12 +374,13 @@ def test_a_direction_that_is_left_out_is_the_smaller(run, options):  # [theory: 
 
 @pytest.mark.parametrize(
     "run, eps, asked",
-    [  # ADD is left out by its saddle, has the same curve, ends below eps, is computed; the line falls short
+    [  # ADD is left out by its saddle, has the same curve, ends below eps, is computed; the line is loose, falls short
         (hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000, 1.0, 0),
         (hs.gaussian(1.0) * 10, 1.0, 0),
         (hs.poisson_subsampled(hs.gaussian(1.0), 0.2) * 10, 3.0, 0),
         (hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000, 0.0, 0),
-        (hs.poisson_subsampled(hs.gaussian(5.0), 0.5) * 10**6, 1.0, 1),
+        (hs.poisson_subsampled(hs.gaussian(5.0), 0.5) * 10**6, 1.0, 0),
+        (hs.poisson_subsampled(hs.gaussian(1.0), 1e-3) * 10, 1.0, 1),
     ],
 )
 def test_both_directions_at_once_are_each_on_its_own(monkeypatch, run, eps, asked):  # [theory: line.both]

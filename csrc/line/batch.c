@@ -1,8 +1,7 @@
 /* batch.c - many independent queries of one kind, one distinct step each.
  *
  * Computed: for every i < n the certified eps(delta_i) or delta(eps_i) of k_i runs of the step (m_i, q_i), as
- * hs_contour_eps and hs_contour_delta give them in one direction, and the larger of both directions where both are
- * asked for.
+ * hs_contour_ask gives them in one direction, and the larger of both directions where both are asked for.
  *
  *   m, q, k      step and count of a query, as in hs.h
  *   at           delta (eps wanted) or eps (delta wanted)
@@ -43,25 +42,18 @@ static hs_contour aim(const hs_asked *s, const double *m, const double *q, const
     return C;
 }
 
-/* One direction: out[0..2] = lower, estimate, upper. 1 if answered within the width. */
-static int one_direction(const hs_asked *s, const double *m, const double *q, const double *k, int add, double at,
-                         double *work, int64_t n_work, double *out)
+/* What a line says of one direction, out[0..2] = lower, estimate, upper. 1 if it is within the width. */
+static int within(const hs_asked *s, int st, const hs_crossing *at, double *out)
 {
-    hs_pair pair;
-    hs_contour C = aim(s, m, q, k, add, &pair);
-    hs_point p;
-    int st;
+    if (st > HS_LOOSE) return 0;
     if (s->want_eps) {
-        hs_crossing root;
-        if (hs_contour_eps(&C, at, work, n_work, &root) > HS_LOOSE) return 0;
-        out[0] = root.lower;
-        out[1] = root.estimate;
-        out[2] = root.upper;
+        out[0] = at->lower;
+        out[1] = at->estimate;
+        out[2] = at->upper;
         return out[1] > 0 && out[2] - out[0] <= s->widest * out[1];
     }
-    st = hs_contour_delta(&C, at, work, n_work, &p);
-    if (st > HS_LOOSE || !(p.lower > 0)) return 0;
-    hs_point_logs(&p, out);
+    if (!(at->delta.lower > 0)) return 0;
+    hs_point_logs(&at->delta, out);
     if (!(-expm1(out[0] - out[2]) <= s->widest)) return 0;
     out[2] = fmin(out[2], 0.0);
     out[1] = fmin(out[1], out[2]);
@@ -88,27 +80,25 @@ static int coarse(const hs_asked *s, const double *m, const double *q, const dou
     return 1;
 }
 
-/* Whether ADD is proved not to be the larger; out: the answer for REMOVE. */
-static int add_below(const hs_asked *s, const double *m, const double *q, const double *k, double at, const double *out,
-                     double *work, int64_t n_work)
-{
-    hs_pair pair;
-    hs_contour C = aim(s, m, q, k, 1, &pair);
-    double wall = hs_up(-*k * log1p(-*q));
-    if (!s->want_eps) return hs_contour_add_below(&C, wall, at, out[0], work, n_work);
-    return out[0] > 0 && hs_contour_add_below(&C, wall, out[0], nextafter(log(at), -HUGE_VAL), work, n_work);
-}
-
 static int answer(const hs_asked *s, const double *m, const double *q, const double *k, double at, double *work,
                   int64_t n_work, double *out)
 {
     double wall = *q < 1 && !s->replaced ? -*k * log1p(-*q) : HUGE_VAL, other[3];
-    int first = s->directions == 2, i;
+    double value = s->want_eps ? log(at) : at;
+    hs_pair pair;
+    hs_contour C = aim(s, m, q, k, s->directions == 2, &pair);
+    hs_crossing found[2];
+    hs_ceiling upper;
+    int st, second = HS_LEFT_OUT, i;
     if (*k == 1 && *q < 1) return 0;
     if (!s->want_eps && fabs(at) >= hs_down(wall)) return 0;
-    if (!one_direction(s, m, q, k, first, s->want_eps ? log(at) : at, work, n_work, out)) return 0;
-    if (s->directions == 3 && *q < 1 && !add_below(s, m, q, k, at, out, work, n_work)) {
-        if (!one_direction(s, m, q, k, 1, s->want_eps ? log(at) : at, work, n_work, other)) return 0;
+    if (s->directions == 3 && *q < 1)
+        st = hs_contour_larger(&C, !s->want_eps, value, s->want_eps ? hs_up(wall) : HUGE_VAL, work, n_work, found,
+                               &second, &upper);
+    else st = hs_contour_ask(&C, !s->want_eps, value, work, n_work, found);
+    if (!within(s, st, found, out)) return 0;
+    if (second != HS_LEFT_OUT) {
+        if (!within(s, second, found + 1, other)) return 0;
         for (i = 0; i < 3; i++) out[i] = fmax(out[i], other[i]);
     }
     if (s->want_eps)

@@ -22,12 +22,6 @@ static int saddle_below(const hs_contour *C, double eps, double log_delta, doubl
     return 0;
 }
 
-int hs_contour_add_below(const hs_contour *C, double wall, double eps, double log_delta, double *work, int64_t n_work)
-{
-    hs_ceiling upper;
-    return eps >= wall || saddle_below(C, eps, log_delta, work, n_work, &upper);
-}
-
 void hs_point_logs(const hs_point *p, double *out)
 {
     double slack;
@@ -47,7 +41,7 @@ int hs_contour_larger(hs_contour *C, int have_eps, double value, double known, d
     upper->tilt = 0;
     C->run.add = 0;
     st = hs_contour_ask(C, have_eps, value, work, n_work, out);
-    if (st != HS_OK) return st;
+    if (st > HS_LOOSE) return st;
     if (have_eps) {
         hs_point_logs(&out->delta, logs);
         eps = value;

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -215,10 +215,10 @@ def _ruled_points(question, add: int, eps):
 
 def _exact(question, have_eps: int, add: int, at: float):
     """A point or root of a run of one step, or of few sums, by the law of its loss."""
-    run, what = question.run, _named(have_eps)
+    run = question.run
     if run.steps == 1:
         on_the_line = question.auto and isinstance(run.parts[0][0], RandomAllocation)  # knows it better than its tails
-        if on_the_line and (found := getattr(general, what)(question, add, at)):
+        if on_the_line and (found := _of(general, have_eps)(question, add, at)):
             return found
         loss = question.losses(add)[0][0]
     elif run.steps > composed.STEPS or paired_steps(run, question.adjacency, bool(add)) is not None:
@@ -227,12 +227,12 @@ def _exact(question, have_eps: int, add: int, at: float):
         loss = composed.only_loss(run, question.losses(add))
     if loss is None or _deep(question, have_eps, add, at):
         return None
-    return _of_grid(question, lambda: getattr(single, what)(loss, at))
+    return _of_grid(question, lambda: _of(single, have_eps)(loss, at))
 
 
-def _named(have_eps: int) -> str:
-    """The name of a module's function that answers."""
-    return "point" if have_eps else "root"
+def _of(route: Any, have_eps: int) -> Callable:
+    """The one of a module's two functions that answers."""
+    return route.point if have_eps else route.root
 
 
 EPS_GRID = 1e5
@@ -292,7 +292,7 @@ def _off_the_grid(question, have_eps: int, add: int, at: float) -> bool:
 def _prv(question, have_eps: int, add: int, at: float):
     if question.brief or _off_the_grid(question, have_eps, add, at):
         return None
-    ask = getattr(prv(), _named(have_eps))
+    ask = _of(prv(), have_eps)
     return _of_grid(question, lambda: ask(question.losses(add), at, question.rtol, question.n_threads))
 
 
@@ -338,7 +338,7 @@ def _moments(question, have_eps: int, add: int, at: float):
 def _pld(question, have_eps: int, add: int, at: float):
     if _off_the_grid(question, have_eps, add, at):
         return None
-    ask = getattr(pld(), _named(have_eps))
+    ask = _of(pld(), have_eps)
     asked = question.losses(add), at, question.rtol, question.n_threads, question.brief
     return _of_grid(question, lambda: together(lambda: ask(*asked), question.n_threads))
 
@@ -356,7 +356,7 @@ def _pld_points(question, add: int, eps):
 
 def _saddle(question, have_eps: int, add: int, at: float):
     if not question.gaussian:
-        return getattr(laws(), _named(have_eps))(question.losses(add), at)
+        return _of(laws(), have_eps)(question.losses(add), at)
     return saddlepoint.of(question, have_eps, add, at if have_eps else math.log(at))
 
 
@@ -390,7 +390,7 @@ def _edgeworth(question, have_eps: int, add: int, at: float):
     if found := route.ruled(question, have_eps, add, value):
         return found
     steps = route.steps_of(question.run, question.adjacency)
-    return getattr(route, _named(have_eps))(steps, add, value, question.goal)
+    return _of(route, have_eps)(steps, add, value, question.goal)
 
 
 def edgeworth():
