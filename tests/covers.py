@@ -187,7 +187,7 @@ SCOPE: dict = {}
 def scope(hs) -> None:
     import numpy as np
 
-    from hockeystick import _core, compression, rates, replaced, risk_gdp, routes, scratch
+    from hockeystick import _core, rates, replaced, risk_gdp, routes, scratch, step_moments
     from hockeystick.cli import records
     from hockeystick.grid import convolve
     from hockeystick.individual import epsilons, renyi
@@ -316,7 +316,7 @@ def scope(hs) -> None:
 
     def ruled(m, q):
         """The sum of m^2 over a rule for small shifts of many rates, and what it misses."""
-        nodes, fits, moments = [], [], compression.StepMoments()
+        nodes, fits, moments = [], [], step_moments.StepMoments()
         moments._add_to_cells(m, q, None)
         rates._by_orders(rates.Held.of(moments), 1.0, nodes, fits)
         return {"upper": sum(w * x * x for x, _, w in nodes), "the weight": sum(fit[4] for fit in fits)}

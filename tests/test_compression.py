@@ -11,7 +11,7 @@ import pytest
 
 import hockeystick as hs
 import many_steps
-from hockeystick import _core, compression, wide
+from hockeystick import _core, compression, step_moments, wide
 from hockeystick._core import Rows
 from hockeystick.routes import contour, saddlepoint
 from hockeystick.routes.question import Question
@@ -32,7 +32,7 @@ def run_of(steps: Rows) -> hs.Run:
 
 
 def ruled_of(steps: Rows, merged=True) -> compression.Ruled:
-    return compression.moments_of_steps(steps).rule(merged)
+    return compression.rule_of(compression.moments_of_steps(steps), merged)
 
 
 def line(have_eps: int, ruled: compression.Ruled, add: int, at: float, n_threads: int = 1):
@@ -91,10 +91,10 @@ def test_moments_are_whole_numbers():  # [theory: compression.moments]
     rng = np.random.default_rng(5)
     m = np.concatenate([np.exp(rng.uniform(-20, 6, 400)), np.ldexp(1.0, np.arange(-29, 10)), [1 - 2.0**-53]])
     k = rng.integers(1, 10**12, m.size)
-    whole = compression.StepMoments()
+    whole = step_moments.StepMoments()
     whole.add(m, 0.01, k)
     order = rng.permutation(m.size)
-    other, rest = compression.StepMoments(), compression.StepMoments()
+    other, rest = step_moments.StepMoments(), step_moments.StepMoments()
     other.add(m[order[:77]], 0.01, k[order[:77]])
     rest.add(m[order[77:]], 0.01, k[order[77:]])
     other.join(rest)
@@ -105,20 +105,20 @@ def test_moments_are_whole_numbers():  # [theory: compression.moments]
     whole.add(m[order[:77]], 0.01, k[order[:77]], -1)
     assert not whole.sums[0.01].any()
     for one in m[::9].tolist():
-        alone = compression.StepMoments()
+        alone = step_moments.StepMoments()
         alone.add(np.array([one]), 0.5, None)
         (box,) = np.flatnonzero(alone.sums[0.5][:, 0].any(axis=1))
-        middle, half = (Fraction(float(x)) for x in compression._places(box))
+        middle, half = (Fraction(float(x)) for x in step_moments.places(box))
         x = (Fraction(one) - middle) / half
         assert -1 <= x < 1
         a, b, found = Fraction(1), x, _core.step_moments_read(alone.sums[0.5])[box]
-        for j in range(1, compression.DEGREES):
-            assert abs(Fraction(found[j]) - b) <= Fraction(compression.MOMENT_ERROR[j])
+        for j in range(1, step_moments.DEGREES):
+            assert abs(Fraction(found[j]) - b) <= Fraction(step_moments.MOMENT_ERROR[j])
             a, b = b, 2 * x * b - a
 
 
 def test_shifts_out_of_range_change_nothing():
-    made = compression.StepMoments()
+    made = step_moments.StepMoments()
     made.add(np.array([1.0]), 0.1, None)
     before = made.sums[0.1].copy()
     for m, k in (([1.0, 1e-10], None), ([1.0, 4e3], None), ([math.nan], None), ([1.0], [0]), ([1.0], [2**42])):
@@ -142,13 +142,13 @@ CONCENTRATED = {
 
 def missed(x):
     """By how much the rule of shifts x, from -1 to 1 in their box, misses their moments, of one step; its weights."""
-    made = compression.StepMoments()
+    made = step_moments.StepMoments()
     made.add(1.0625 + np.asarray(x, dtype=float) / 16, 0.1, None)
     read = _core.step_moments_read(made.sums[0.1])
     read = read[np.flatnonzero(read[:, 0])]
     points, weights = compression.gauss(read)
     assert np.all(np.abs(points) <= 1) and np.all(weights >= 0)
-    off = np.abs(read - np.einsum("bp,bpj->bj", weights, compression.chebyshev(points)))
+    off = np.abs(read - np.einsum("bp,bpj->bj", weights, step_moments.chebyshev(points)))
     return ((off * 4.0 ** -np.arange(16)).sum(axis=1) / read[:, 0]).max(), weights
 
 

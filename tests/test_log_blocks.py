@@ -196,7 +196,7 @@ def test_millions_of_steps_become_moments(small, tmp_path, capsys):
 
 
 def test_moments_of_more_rates_than_are_kept_apart(small, monkeypatch):
-    monkeypatch.setattr("hockeystick.compression.RATES_MAX", 2)
+    monkeypatch.setattr("hockeystick.step_moments.RATES_MAX", 2)
     lines = [f"{1 + i / 64},{0.01 if i < 200 else 0.02 + i / 1000}\n" for i in range(300)]
     text = "sigma,q\n" + "".join(lines)
     run = logs.scan(io.BytesIO(text.encode()), "log", listed=False).run

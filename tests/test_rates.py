@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick import _core, compression, rates
+from hockeystick import _core, compression, rates, step_moments
 from hockeystick._core import Rows
 from hockeystick.what.pair import in_order
 
@@ -27,7 +27,7 @@ def steps_of(sigma, q) -> Rows:
 
 def rule_of(steps: Rows):
     """The rule over rates, as if these were too many to be kept apart."""
-    moments = compression.StepMoments()
+    moments = step_moments.StepMoments()
     plain = steps.q == 1
     moments._add_to_cells(steps.shift, steps.q, steps.k.astype(np.int64))
     assert bool(moments.sums) == plain.any()
@@ -102,11 +102,11 @@ def test_points_of_a_span():  # [theory: compression.grid]
     for span in (*(rates._span_of_rates(low, high, count) for count in (1, 2, 22, 128)), rates.SHIFTS, rates.RATES):
         own = span in (rates.SHIFTS, rates.RATES)
         x = np.linspace(-1, 1, 801) if own else np.linspace(low, high, 801)
-        values = compression.chebyshev(span.place(x), span.count) @ span.weigh.T
+        values = step_moments.chebyshev(span.place(x), span.count) @ span.weigh.T
         size = float(np.abs(values).sum(axis=1).max())
         assert size <= span.lebesgue_upper
         assert span.lebesgue_upper <= 1.2 * size
-        off = np.abs(values @ span.chebyshev - compression.chebyshev(span.place(x), span.count)).max(axis=0)
+        off = np.abs(values @ span.chebyshev - step_moments.chebyshev(span.place(x), span.count)).max(axis=0)
         assert (off <= span.moved_upper()).all()
         assert span.moved_upper().max() < 1e-13
 
@@ -123,7 +123,7 @@ def whole_sums(m, q, k):
         return found
 
     rows = [
-        (n, degrees(a, 8, compression.DEGREES), degrees(b, 32, compression.RATE_DEGREES))
+        (n, degrees(a, 8, step_moments.DEGREES), degrees(b, 32, step_moments.RATE_DEGREES))
         for a, b, n in zip(m, q, k, strict=True)
     ]
     return [[sum(n * a[i] * b[j] for n, a, b in rows) for j in range(10)] for i in range(16)]
@@ -136,24 +136,24 @@ def test_moments_in_whole_numbers():  # [theory: compression.moments, compressio
     m, q = 0.5 * (1 + rng.uniform(0, 1, 40) / 8), 2.0**-6 * (1 + (7 + rng.uniform(0, 1, 40)) / 32)
     m[:2], q[:2] = (0.5, 0.5 * (1 + 1 / 8) - 2.0**-54), (2.0**-6 * (1 + 7 / 32), 2.0**-6 * (1 + 8 / 32) - 2.0**-59)
     k = rng.integers(1, 10**12, 40)
-    sums = np.zeros((compression.DEGREES, compression.RATE_DEGREES, 3), np.uint64)
+    sums = np.zeros((step_moments.DEGREES, step_moments.RATE_DEGREES, 3), np.uint64)
     _core.rate_moments_add(m, q, k, 1, sums)
     found, exact = rates._read(sums), whole_sums(m.tolist(), q.tolist(), k.tolist())
-    for i in range(compression.DEGREES):
-        for j in range(compression.RATE_DEGREES):
+    for i in range(step_moments.DEGREES):
+        for j in range(step_moments.RATE_DEGREES):
             off = abs(Fraction(int(found[i, j] * 2.0**20)) / 2**20 - exact[i][j])
-            most = compression.MOMENT_ERROR[i] + rates.RATE_ERROR if i or j else rates.RATE_ERROR
+            most = step_moments.MOMENT_ERROR[i] + rates.RATE_ERROR if i or j else rates.RATE_ERROR
             assert off <= Fraction(most) * int(k.sum()) + Fraction(1, 2**19)
     other = np.zeros_like(sums)
     for a, b, n in zip(m.tolist(), q.tolist(), k.tolist(), strict=True):
-        alone = compression.StepMoments()
+        alone = step_moments.StepMoments()
         alone.add_step(a, b, n)
         (box,) = np.flatnonzero(alone.sums[b].any(axis=(1, 2))).tolist()
-        assert compression._key(a, b) == compression._keys(np.array([a]), np.array([b]))[0]
-        assert compression._key(a, b) % compression.BOXES == box
-        cell = compression._key(a, b) // compression.BOXES
-        low, high = compression.ends_of_cells(np.array([cell]))
-        assert low[0] <= b < high[0] == compression.end_of_cell(cell)
+        assert step_moments._key(a, b) == step_moments._keys(np.array([a]), np.array([b]))[0]
+        assert step_moments._key(a, b) % step_moments.BOXES == box
+        cell = step_moments._key(a, b) // step_moments.BOXES
+        low, high = step_moments.ends_of_cells(np.array([cell]))
+        assert low[0] <= b < high[0] == step_moments.end_of_cell(cell)
         _core.rate_moments_of(b, alone.sums[b][box], other)
     assert np.array_equal(other, sums)
     _core.rate_moments_add(m, q, k, -1, sums)
@@ -166,7 +166,7 @@ def test_points_of_a_cell(seed):  # [theory: compression.cells]
     size 1 on the ellipses, which come near it for the worst."""
     rng = np.random.default_rng(seed)
     m, q = 0.5 * (1 + rng.uniform(2, 3, 30) / 8), 2.0**-6 * (1 + rng.uniform(20, 21, 30) / 32)
-    moments = compression.StepMoments()
+    moments = step_moments.StepMoments()
     moments._add_to_cells(m, q, np.full(30, 3))
     held = rates.Held.of(moments)
     of = rates.Measure.of(held)

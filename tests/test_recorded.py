@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick import compression, recorded
+from hockeystick import recorded, step_moments
 
 SGD = hs.poisson_subsampled(hs.gaussian(1.0), 0.01)
 
@@ -268,11 +268,11 @@ def many_rates(n, seed=0):
 
 def test_more_rates_than_are_kept_apart():
     """Order, merging, taking back and JSON change no bit, whenever the rates became too many."""
-    steps = many_rates(compression.RATES_MAX + 200)
+    steps = many_rates(step_moments.RATES_MAX + 200)
     one, other, both = recorder(steps), recorder(reversed(steps)), recorder(steps[:150])
     assert one.run._moments.cells and list(one.run._moments.sums) == [1.0]
     both.step(recorder(steps[150:]), 1)
-    gathered = compression.StepMoments()
+    gathered = step_moments.StepMoments()
     rows = np.array([recorded.row_of(step) for step in steps])
     gathered.add_many(rows[:, 0].copy(), rows[:, 1].copy(), None)
     counts = one.run._moments.counts()
@@ -298,7 +298,7 @@ def test_more_rates_than_are_kept_apart():
 def test_rates_at_the_border():
     """A plain step is one more rate, first or last; what was never recorded is not taken back where its rate would be
     one too many; what goes again leaves the rates of the others apart."""
-    steps = many_rates(compression.RATES_MAX)[:-2]
+    steps = many_rates(step_moments.RATES_MAX)[:-2]
     first, last = recorder([hs.gaussian(40.0), *steps]), recorder([*steps, hs.gaussian(40.0)])
     assert first.compact_state_dict() == last.compact_state_dict() and first.run._moments.cells
     alone = hs.Accountant()

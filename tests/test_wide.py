@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick import _core, compression, wide
+from hockeystick import _core, compression, step_moments, wide
 from hockeystick.routes import contour
 from test_compression import line, steps_of, transform
 
 
 def ruled_of(steps) -> compression.Ruled:
-    moments = compression.StepMoments()
+    moments = step_moments.StepMoments()
     moments.add_many(steps.shift, steps.q, steps.k.astype(np.int64))
     ruled = wide.wide_rule(moments)
     assert ruled is not None and ruled.wide

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 from . import query
 from .arguments import one_of, respelled
 from .bound import Bound, DomainError, LimitError
-from .compression import StepMoments
 from .recorded import RecordedRun, gather, joined, moments_of, row_of, to_moments
 from .routes.kept import FEWEST, Lines, sides_of
 from .serial import brief
 from .state import ACCOUNTANT, MOMENTS, VERSION, from_dict, to_dict
+from .step_moments import StepMoments
 from .what.mechanism import K_MAX, Mechanism, Recorder, Run, as_run, count, real
 from .what.pair import ADJACENCIES
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ._core import Rows
 from .bound import DomainError
-from .compression import StepMoments
 from .recorded import Gathered, RecordedRun
+from .step_moments import StepMoments
 from .what.mechanism import K_MAX, Q_MIN, SIGMA_RANGE, Mechanism, Run, gaussian, poisson_subsampled, positive
 from .what.pair import in_order, sorted_by
 

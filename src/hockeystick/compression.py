@@ -1,11 +1,10 @@
 """Many distinct Gaussian steps as a rule: a few shifts with positive weights, whose line is that of all the steps.
 
-Steps of one sampling rate are kept as Chebyshev moments of their shifts m = sensitivity/sigma, in boxes of an eighth of
-an octave and in whole numbers (csrc/step_moments.c): order, merging and taking away change no bit. From its 16 moments
-every box gets a Gauss rule of at most eight shifts, and the rules of boxes within an octave become one. log M(a; m) is
-analytic in m around a box [theory: compression.strip], so that the sum over the steps and the one over the rule differ
-by little, and by how much is bounded from the moments of both [theory: compression.rule, compression.moments];
-csrc/line/fit.c turns that into an error of the line. How the rule was found enters no bound.
+Of steps of one sampling rate the moments of their shifts m = sensitivity/sigma are kept (step_moments.py). From its 16
+moments every box gets a Gauss rule of at most eight shifts, and the rules of boxes within an octave become one.
+log M(a; m) is analytic in m around a box [theory: compression.strip], so that the sum over the steps and the one over
+the rule differ by little, and by how much is bounded from the moments of both [theory: compression.rule,
+compression.moments]; csrc/line/fit.c turns that into an error of the line. How the rule was found enters no bound.
 
 Where log M changes so fast along the shifts, at the tilt of a line for sparse samples, that a box of 16 moments is too
 wide, the steps themselves, if they are known, give Gauss rules of as many points in narrower boxes.
@@ -14,7 +13,6 @@ wide, the steps themselves, if they are known, give Gauss rules of as many point
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -24,16 +22,13 @@ from numpy.typing import NDArray
 
 from . import _core
 from ._core import Rows
-from .bound import DomainError
 from .gauss import gauss_rule
 from .outward import LONG_U, U
+from .step_moments import DEGREES, MOMENT_ERROR, RATES_MAX, StepMoments, chebyshev, places
 from .what.sampling import two_sided
 
 ROOM = 1 + 1e-12
 """Pays for the rounding of what is bounded by a few positive terms."""
-BOXES, DEGREES, LOWEST = _core.STEP_BOXES, _core.STEP_MOMENTS, _core.STEP_LOWEST
-OCTAVE = 8
-"""Boxes to the octave: twice a shift lies so many boxes further on, at the same place."""
 POINTS = DEGREES // 2
 PARTS = (0.85, 0.6, 0.42, 0.3, 0.2, 0.13)
 """Of the widest ellipse, those tried."""
@@ -51,10 +46,6 @@ WORTH = 0.7
 """Of the number of distinct steps: a rule with more rows is none."""
 LIKELY = 0.5
 """The same of the rows expected, from which the moments are taken at all."""
-RATES_MAX = 256
-"""Most sampling rates that are kept apart: 84 kB each, and a dozen rows of what a rule is off by for every octave. The
-steps of more share cells of rates, of which one with a box of shifts takes 4 kB."""
-CELLS, RATE_DEGREES, RATE_LOWEST = _core.RATE_CELLS, _core.RATE_DEGREES, _core.RATE_LOWEST
 FEWEST_OF_MANY_RATES = 4000
 """Fewer distinct steps of more rates than that are summed as they are."""
 
@@ -64,11 +55,6 @@ FINE_COST, FINE_MOST = 64, 1 << 18
 """Such a box takes as long as so many steps of a sum; most steps."""
 BLOCK = 1 << 12
 """Steps whose moments are taken in extended precision at a time."""
-
-_DEGREE = np.arange(DEGREES)
-MOMENT_ERROR = 2.0**-51 + 1.5 * _DEGREE * (_DEGREE - 1) * U
-"""Error of a step's T_j in the sums of csrc/step_moments.c, and, less its first term, of T_j computed here
-[theory: compression.moments]."""
 
 
 class Ruled(NamedTuple):
@@ -141,216 +127,6 @@ class Ellipse(NamedTuple):
         return Fit(group, *self.of_pairs(q), weight, sides=2.0)
 
 
-class StepMoments:
-    """The moments of steps, for every sampling rate, or for every cell of rates where these have been too many.
-
-    sums : by rate, of all boxes.   cells : by `cell BOXES + box`; if there are some, `sums` has those of plain steps
-    alone.
-    """
-
-    __slots__ = ("_boxes", "_counts", "cells", "sums")
-
-    def __init__(self) -> None:
-        self.sums: dict[float, NDArray[np.uint64]] = {}
-        self.cells: dict[int, NDArray[np.uint64]] = {}
-        self._counts: dict[float, int] | None = None  # number of steps of every rate; None: to be read off the sums
-        self._boxes: list[Boxes] | None = None
-
-    def add(self, m: NDArray[np.float64], q: float, k: NDArray[np.int64] | None, sign: int = 1) -> None:
-        """Add steps of one rate, or with sign -1 take away what was added."""
-        _core.step_moments_add(m, k, sign, self._changing(q))
-
-    def _changing(self, q: float) -> NDArray[np.uint64]:
-        """The sums of one rate, which are to change: what was read off them is forgotten."""
-        self._counts = self._boxes = None
-        if q not in self.sums:
-            self.sums[q] = np.zeros((BOXES, DEGREES, 2), np.uint64)
-        return self.sums[q]
-
-    def _cell(self, key: int) -> NDArray[np.uint64]:
-        """The sums of a cell, which are to change."""
-        if key not in self.cells:
-            self.cells[key] = np.zeros((DEGREES, RATE_DEGREES, 3), np.uint64)
-        return self.cells[key]
-
-    def _pour(self) -> None:
-        """Put the sums of all rates below 1 into cells, exactly (csrc/step_moments.c)."""
-        if all(q == 1 for q in self.sums):
-            return
-        poured = StepMoments()  # there are no cells yet
-        for q, sums in self.sums.items():
-            if q == 1:
-                poured.sums[q] = sums
-                continue
-            first = _key(1.0, q) // BOXES * BOXES
-            for box in np.flatnonzero(sums.any(axis=(1, 2))).tolist():
-                _core.rate_moments_of(q, sums[box], poured._cell(first + box))
-        self._counts = self._boxes = None
-        self.sums, self.cells = poured.sums, poured.cells
-
-    def add_step(self, m: float, q: float, n: int) -> None:
-        """Add one step n times."""
-        sums, rate = self.sums.get(q), q
-        if sums is None:
-            if len(self.sums) >= RATES_MAX:
-                self._pour()
-            if q < 1 and self.cells:
-                key = _key(m, q)
-                sums, rate = self._cell(key), end_of_cell(key // BOXES)
-            else:
-                sums = self._changing(q)
-        counts, self._counts, self._boxes = self._counts, None, None  # until the sums have the step
-        if sums.shape[0] == BOXES:
-            _core.step_moments_add_one(m, n, sums)
-        else:
-            _core.rate_moments_add_one(m, q, n, sums)
-        if counts is not None:
-            counts[rate] = counts.get(rate, 0) + n
-            self._counts = counts
-
-    def add_many(self, m: NDArray[np.float64], q: NDArray[np.float64], k: NDArray[np.int64] | None) -> None:
-        """Add steps of several rates, q an array or one for all."""
-        rates = np.unique(q) if q.ndim and (q != q[0]).any() else q.ravel()[:1]
-        if self.cells or len(self.sums.keys() | set(rates.tolist())) > RATES_MAX:
-            return self._add_to_cells(m, np.broadcast_to(q, m.shape), k)
-        for rate in rates.tolist():
-            here = slice(None) if rates.size == 1 else q == rate
-            self.add(np.ascontiguousarray(m[here]), rate, k if k is None else np.ascontiguousarray(k[here]))
-        return None
-
-    def _add_to_cells(self, m: NDArray[np.float64], q: NDArray[np.float64], k: NDArray[np.int64] | None) -> None:
-        self._pour()
-        plain = q == 1
-        if plain.any():
-            self.add(np.ascontiguousarray(m[plain]), 1.0, k if k is None else np.ascontiguousarray(k[plain]))
-            m, q, k = m[~plain], q[~plain], k if k is None else k[~plain]
-        if m.size == 0:
-            return
-        keys = _keys(m, q)
-        order = np.argsort(keys, kind="stable")
-        m, q, k, keys = m[order], q[order], k if k is None else k[order], keys[order]
-        ends = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), keys.size]
-        for first, last in itertools.pairwise(ends):
-            here = slice(first, last)
-            _core.rate_moments_add(m[here], q[here], k if k is None else k[here], 1, self._cell(int(keys[first])))
-
-    def join(self, other: StepMoments, times: int = 1) -> None:
-        """Add the moments of another run so many times, or take away, where that is negative, what was added."""
-        self._counts = self._boxes = None
-        rates = {q for q, sums in other.sums.items() if sums.any()}
-        if times < 0 and not self.cells and (other.cells or rates - self.sums.keys()):
-            raise DomainError("steps of a sampling rate that are to be taken back were not recorded")
-        if self.cells or other.cells or len(self.sums.keys() | rates) > RATES_MAX:
-            self._pour()
-            other = other.copy()
-            other._pour()
-        parts: list[tuple[dict[Any, NDArray[np.uint64]], dict[Any, NDArray[np.uint64]]]]
-        parts = [(self.sums, other.sums), (self.cells, other.cells)]
-        for mine, its in parts:
-            for key, sums in its.items():
-                double, left = sums.copy(), abs(times)
-                kept = mine.setdefault(key, np.zeros_like(sums))
-                while left:
-                    if left & 1:
-                        _core.moments_join(1 if times > 0 else -1, double, kept)
-                    _core.moments_join(1, double.copy(), double)
-                    left >>= 1
-
-    def copy(self) -> StepMoments:
-        """The same moments, apart from these."""
-        made = StepMoments()
-        made.sums = {q: sums.copy() for q, sums in self.sums.items()}
-        made.cells = {key: sums.copy() for key, sums in self.cells.items()}
-        made._counts = None if self._counts is None else dict(self._counts)
-        return made
-
-    def without_empty(self) -> StepMoments:
-        """The same, of what has sums that are not all 0."""
-        made = StepMoments()
-        made.sums = {q: sums for q, sums in self.sums.items() if sums.any()}
-        made.cells = {key: sums for key, sums in self.cells.items() if sums.any()}
-        return made
-
-    def counts(self) -> dict[float, int]:
-        """Number of steps of every rate that has some, of those in cells by the upper ends of these; not to be
-        changed."""
-        if self._counts is None:
-            self._counts = self._read_counts()
-        return self._counts
-
-    def _read_counts(self) -> dict[float, int]:
-        found: dict[float, int] = {}
-        for q, sums in self.sums.items():
-            low, high = sums[:, 0, 0], sums[:, 0, 1]
-            if high.max() < 1 << 36:  # no more than 2^50 of a box, 2^59 of all
-                n = int(((high << np.uint64(14)) | (low >> np.uint64(50))).sum())
-            else:
-                n = sum(int(count) for count in low) + (sum(int(count) for count in high) << 64) >> 50
-            if n:
-                found[q] = n
-        for key, sums in self.cells.items():
-            n = sum(int(word) << 64 * i for i, word in enumerate(sums[0, 0].tolist())) >> 110
-            if n:
-                rate = end_of_cell(key // BOXES)
-                found[rate] = found.get(rate, 0) + n
-        return found
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, StepMoments):
-            return NotImplemented
-        if self.counts() != other.counts():
-            return False
-        mine, its = self.without_empty(), other.without_empty()
-        return _same(mine.sums, its.sums) and _same(mine.cells, its.cells)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def boxes(self) -> list[Boxes]:
-        """The boxes of every sampling rate that has steps, with a rule each, the highest rate first."""
-        if self._boxes is None:
-            self._boxes = list(self._each_rate())
-        return self._boxes
-
-    def _each_rate(self) -> Iterator[Boxes]:
-        for q in sorted(self.sums, reverse=True):
-            moments = _core.step_moments_read(self.sums[q])
-            box = np.flatnonzero(moments[:, 0])
-            if not box.size:
-                continue
-            moments = moments[box]
-            middle, half = _places(box)
-            x, w = gauss(moments)
-            m = middle[:, None] + half[:, None] * x
-            x = (m - middle[:, None]) / half[:, None]  # exactly, the half widths being powers of two
-            off = _differences_upper(moments, chebyshev(x), w, MOMENT_ERROR)
-            yield Boxes(q, box, middle, half, moments[:, 0], m, w, off)
-
-    def rule(self, merged: bool = True, sides: int = 1) -> Ruled:
-        """The rule of all steps; `merged`: shifts up to an octave apart share one rule, else those of a box. sides = 2:
-        sampled steps are two-sided pairs, and plain ones are moved twice as far."""
-        rows, fits, total, plain = [], [], 0.0, 0
-        for of in self.boxes():
-            total += float(of.steps.sum())
-            if of.q == 1:
-                row, fit = plain_row(of, sides)
-                rows.append(row)
-                fits.append(fit)
-                plain = 1
-                continue
-            for here in _octaves(of.middle, of.half):
-                group = 2.0 * len(fits)  # a name that no other group has
-                boxes = tuple(of.box[here].tolist())
-                for e in _ellipses_of(boxes):
-                    size = _weight(of.off[here], of.steps[here], of.w[here].sum(axis=1), e.rho)
-                    fits.append(e.fit(group, of.q, sides, size))
-                shift, weight = of.points(here)
-                if merged:
-                    shift, weight, more = _one_rule(shift, weight, (boxes[0], boxes[-1]))
-                    fits += [e.fit(group + 1, of.q, sides, size) for e, size in more]
-                rows += [(one, of.q, count) for one, count in zip(shift.tolist(), weight.tolist(), strict=True)]
-        return Ruled(rows_of_rule(rows, fits, len(rows) - plain, sides), total)
-
-
 class Boxes(NamedTuple):
     """Boxes of one sampling rate, in ascending order, with their rules.
 
@@ -371,6 +147,54 @@ class Boxes(NamedTuple):
         """Shifts and weights of the rules of some boxes."""
         used = self.w[here] > 0
         return self.m[here][used], self.w[here][used]
+
+
+def boxes_of(moments: StepMoments) -> list[Boxes]:
+    """The boxes of every sampling rate that has steps, with a rule each, the highest rate first."""
+    if moments.boxes is None:
+        moments.boxes = list(_each_rate(moments))
+    return moments.boxes
+
+
+def _each_rate(kept: StepMoments) -> Iterator[Boxes]:
+    for q in sorted(kept.sums, reverse=True):
+        moments = _core.step_moments_read(kept.sums[q])
+        box = np.flatnonzero(moments[:, 0])
+        if not box.size:
+            continue
+        moments = moments[box]
+        middle, half = places(box)
+        x, w = gauss(moments)
+        m = middle[:, None] + half[:, None] * x
+        x = (m - middle[:, None]) / half[:, None]  # exactly, the half widths being powers of two
+        off = _differences_upper(moments, chebyshev(x), w, MOMENT_ERROR)
+        yield Boxes(q, box, middle, half, moments[:, 0], m, w, off)
+
+
+def rule_of(moments: StepMoments, merged: bool = True, sides: int = 1) -> Ruled:
+    """The rule of all steps; `merged`: shifts up to an octave apart share one rule, else those of a box. sides = 2:
+    sampled steps are two-sided pairs, and plain ones are moved twice as far."""
+    rows, fits, total, plain = [], [], 0.0, 0
+    for of in boxes_of(moments):
+        total += float(of.steps.sum())
+        if of.q == 1:
+            row, fit = plain_row(of, sides)
+            rows.append(row)
+            fits.append(fit)
+            plain = 1
+            continue
+        for here in _octaves(of.middle, of.half):
+            group = 2.0 * len(fits)  # a name that no other group has
+            boxes = tuple(of.box[here].tolist())
+            for e in _ellipses_of(boxes):
+                size = _weight(of.off[here], of.steps[here], of.w[here].sum(axis=1), e.rho)
+                fits.append(e.fit(group, of.q, sides, size))
+            shift, weight = of.points(here)
+            if merged:
+                shift, weight, more = _one_rule(shift, weight, (boxes[0], boxes[-1]))
+                fits += [e.fit(group + 1, of.q, sides, size) for e, size in more]
+            rows += [(one, of.q, count) for one, count in zip(shift.tolist(), weight.tolist(), strict=True)]
+    return Ruled(rows_of_rule(rows, fits, len(rows) - plain, sides), total)
 
 
 def plain_row(of: Boxes, sides: int = 1):
@@ -435,7 +259,7 @@ def _octaves(middle, half) -> list[slice]:
 @functools.lru_cache(256)
 def _ellipses_of(boxes: tuple[int, ...], whole: bool = False) -> list[Ellipse]:
     """The ellipses tried around boxes, or, `whole`, around all between the first and the last."""
-    middle, half = _places(np.array(boxes))
+    middle, half = places(np.array(boxes))
     if whole:
         middle, half = (part[None] for part in _hull(middle, half))
     return [ellipse(middle, half, rho) for rho in _ellipses(middle, half)]
@@ -448,7 +272,7 @@ def _hull(middle, half):
 
 def _one_rule(m, w, ends: tuple[int, int]):
     """A Gauss rule of the weights w at m, and (ellipse, weight) of what it is off by; none where it has no fewer."""
-    middle, half = (float(part) for part in _hull(*_places(np.array(ends))))
+    middle, half = (float(part) for part in _hull(*places(np.array(ends))))
     count = math.ceil(PRECISION / (2 * math.log(REACH * _widest(middle, half))))
     if not count < m.size:
         return m, w, []
@@ -486,10 +310,10 @@ def plain_fit(count: int, squares: float) -> Fit:
 
 def fine_rule(steps: Rows, sides: int = 1) -> Ruled | None:
     """A rule made from the steps in boxes of a 16th of an octave; None where it has too many rows or takes longer than
-    a sum over the steps [theory: compression.rule]. `sides` as in StepMoments.rule."""
+    a sum over the steps [theory: compression.rule]. `sides` as in `rule_of`."""
     plain = steps.q == 1
     squares = float(np.sum(steps.k[plain] * (sides * steps.shift[plain]) ** 2))
-    rows = [(1.0, 1.0, squares)] * bool(plain.any())  # as in StepMoments.rule
+    rows = [(1.0, 1.0, squares)] * bool(plain.any())  # as in `rule_of`
     fits = [plain_fit(int(np.count_nonzero(plain)), squares)] * len(rows)
     order = np.lexsort((steps.shift[~plain], steps.q[~plain]))
     m, q, k = (column[~plain][order] for column in steps)
@@ -535,59 +359,6 @@ def _ellipses(middle, half) -> list[float]:
     return [max(1.2, part * most) for part in PARTS]
 
 
-def _same(mine: dict[Any, NDArray[np.uint64]], its: dict[Any, NDArray[np.uint64]]) -> bool:
-    return mine.keys() == its.keys() and all(np.array_equal(mine[key], its[key]) for key in mine)
-
-
-def _key(m: float, q: float) -> int:
-    """Of a step of a rate below 1, `cell BOXES + box`."""
-    (x, e), (y, f) = math.frexp(m), math.frexp(q)
-    cell = CELLS * (f - 1 - RATE_LOWEST) + int(CELLS * (2 * y - 1))
-    return cell * BOXES + OCTAVE * (e - 1 - LOWEST) + int(OCTAVE * (2 * x - 1))
-
-
-def _keys(m: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The same of many."""
-    (x, e), (y, f) = np.frexp(m), np.frexp(q)
-    cell = CELLS * (f.astype(np.int64) - 1 - RATE_LOWEST) + (CELLS * (2 * y - 1)).astype(np.int64)
-    return cell * BOXES + OCTAVE * (e.astype(np.int64) - 1 - LOWEST) + (OCTAVE * (2 * x - 1)).astype(np.int64)
-
-
-def places_of_cells(cell):
-    """(middle, half width) of cells of rates, exactly."""
-    scale = np.ldexp(1.0, RATE_LOWEST + cell // CELLS)
-    return scale * (1 + (2 * (cell % CELLS) + 1) / (2 * CELLS)), scale / (2 * CELLS)
-
-
-def end_of_cell(cell: int) -> float:
-    """Where a cell of rates ends, as in `ends_of_cells`."""
-    octave, part = divmod(cell + 1, CELLS)
-    return min(math.ldexp(1 + part / CELLS, RATE_LOWEST + octave), 1 - U)
-
-
-def ends_of_cells(cell):
-    """(low, high) of cells, as far as there are rates below 1."""
-    middle, half = places_of_cells(cell)
-    return middle - half, np.minimum(middle + half, 1 - U)
-
-
-def _places(box):
-    """(middle, half width) of boxes, exactly."""
-    scale = np.ldexp(1.0, LOWEST + box // 8)
-    return scale * (1 + (2 * (box % 8) + 1) / 16), scale / 16
-
-
-def chebyshev(x: NDArray[np.float64], degrees: int = DEGREES) -> NDArray[np.float64]:
-    """T_0..T_{degrees-1}, the last axis, each within 1.5 j (j-1) units of x's type for |x| <= 1
-    [theory: compression.moments]."""
-    t = np.empty((*x.shape, degrees), x.dtype)
-    t[..., 0] = 1
-    t[..., 1:2] = x[..., None]
-    for j in range(2, degrees):
-        t[..., j] = 2 * x * t[..., j - 1] - t[..., j - 2]
-    return t
-
-
 def gauss(moments: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(points, weights), [boxes, POINTS], of the Gauss rules of Chebyshev moments [boxes, 2 POINTS]; where fewer points
     carry all the weight the others have none. Shifts that lie close together, far from the middle of their box, leave
@@ -612,9 +383,8 @@ def gauss(moments: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np
 
 def _missed(moments, x, w):
     """By how much the rules of weight 1 miss the moments, of one step and on a typical ellipse."""
-    return np.abs(moments / moments[:, :1] - np.einsum("bp,bpj->bj", w, chebyshev(x))) @ TYPICAL ** -_DEGREE.astype(
-        float
-    )
+    falling = TYPICAL ** -np.arange(float(DEGREES))
+    return np.abs(moments / moments[:, :1] - np.einsum("bp,bpj->bj", w, chebyshev(x))) @ falling
 
 
 def _recurrence(moments: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -18,11 +18,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from . import _core, compression, wide
+from . import _core, compression, step_moments, wide
 from ._core import Rows
-from .compression import BOXES, Boxes, Fit, Ruled, StepMoments, _weight, rows_of_rule
+from .compression import Boxes, Fit, Ruled, _weight, boxes_of, rows_of_rule
 from .gauss import gauss_rule
 from .outward import LONG_U, U
+from .step_moments import (
+    BOXES,
+    MOMENT_ERROR,
+    StepMoments,
+    chebyshev,
+    ends_of_cells,
+    places,
+    places_of_cells,
+)
 from .wide import FREQUENCY, JUMPS, SMALL, TARGET, disc_ellipses
 
 if TYPE_CHECKING:
@@ -68,7 +77,7 @@ class Span:
         """error: of place, in units of long double."""
         theta = np.pi * (np.arange(count, dtype=np.longdouble) + np.longdouble(0.5)) / count
         self.points = np.clip(back(np.cos(theta)).astype(float), low, high)
-        self.chebyshev = compression.chebyshev(place(self.points), count)
+        self.chebyshev = chebyshev(place(self.points), count)
         """[points, degrees] of what the points are after they were rounded."""
         weigh = 2 * np.cos(np.outer(theta, np.arange(count))) / count
         weigh[:, 0] *= 0.5
@@ -101,7 +110,7 @@ def _fine(count: int) -> Span:
     return Span(lambda x: x.astype(np.longdouble), _dyadic, 0, -1.0, 1.0, count)
 
 
-SHIFTS, RATES = _fine(compression.DEGREES), _fine(compression.RATE_DEGREES)
+SHIFTS, RATES = _fine(step_moments.DEGREES), _fine(step_moments.RATE_DEGREES)
 
 
 def _off_upper() -> NDArray[np.float64]:
@@ -110,7 +119,7 @@ def _off_upper() -> NDArray[np.float64]:
     sizes = float(np.abs(RATES.weigh).sum())
     degree = np.arange(SHIFTS.count)
     joins = (2 * (SHIFTS.count + RATES.count + 8) + 1.5 * degree**2) * LONG_U * float(np.abs(SHIFTS.weigh).sum())
-    off = compression.MOMENT_ERROR * RATES.lebesgue_upper + sizes * (RATE_ERROR + SHIFTS.moved_upper() + joins)
+    off = MOMENT_ERROR * RATES.lebesgue_upper + sizes * (RATE_ERROR + SHIFTS.moved_upper() + joins)
     return off[None] * (1 + 1e-9)
 
 
@@ -153,9 +162,9 @@ class Held(NamedTuple):
             return None
         table = np.zeros((box.size, cell.size, *read.shape[1:]), np.longdouble)
         table[where, which] = read
-        low, high = compression.ends_of_cells(cell)
+        low, high = ends_of_cells(cell)
         steps: NDArray[np.float64] = table[..., 0, 0].astype(np.float64)
-        middle, half = compression._places(box)
+        middle, half = places(box)
         some = np.maximum(steps, 1.0)
         m = middle[:, None] + half[:, None] * table[..., 1, 0].astype(np.float64) / some
         q = 0.5 * (low + high) + 0.5 * (high - low) * table[..., 0, 1].astype(np.float64) / some
@@ -183,7 +192,7 @@ def rule(moments: StepMoments, distinct: float = math.inf) -> Ruled | None:
     if held is None:
         return None
     rows, fits, squares = [], [], 0.0
-    for of in moments.boxes():  # of plain steps
+    for of in boxes_of(moments):  # of plain steps
         row, fit = compression.plain_row(of)
         rows.append(row)
         fits.append(fit)
@@ -195,7 +204,7 @@ def rule(moments: StepMoments, distinct: float = math.inf) -> Ruled | None:
     if not _cost(m, q, k, 1 + tilt) < JUMPS * 0.5 * tilt * (1 + tilt) * variance:
         return None
     last = m[min(int(np.searchsorted(np.cumsum(size), 0.9 * size.sum())), m.size - 1)]  # larger ones would loosen all
-    used = int(np.searchsorted(np.subtract(*compression._places(held.box)), last, side="right"))
+    used = int(np.searchsorted(np.subtract(*places(held.box)), last, side="right"))
     tail, share = _tail(held.part(slice(0, used), slice(None)), 1 + tilt, variance, squares, fits)
     if share < LEAST_SHARE:
         return None
@@ -210,7 +219,7 @@ def rule(moments: StepMoments, distinct: float = math.inf) -> Ruled | None:
     drawn, light = _outline(outline, share)
     ruled = len(tail) + len(nodes)
     steps = rows_of_rule(rows + tail + nodes, fits, ruled, 1, len(nodes), rows + drawn + light, len(light))
-    total = float(means.k.sum()) + sum(float(of.steps.sum()) for of in moments.boxes())
+    total = float(means.k.sum()) + sum(float(of.steps.sum()) for of in boxes_of(moments))
     return Ruled(steps, total, wide=True, apart=True)
 
 
@@ -236,7 +245,7 @@ def _halves(here: Held, a: float) -> Iterator[Held]:
 
 
 def _points_about(here: Held, a: float) -> float:
-    top = float(np.add(*compression._places(here.box))[-1])
+    top = float(np.add(*places(here.box))[-1])
     return _points_of_rates(float(here.low[0]), float(here.high[-1]), top, float(here.steps.sum()), a)
 
 
@@ -268,7 +277,7 @@ def _cells(cell):
 
 def _in_rates(here: Held, a: float, variance: float, nodes: list, fits: list) -> bool:
     """Points and fits of the steps of a span of rates; False where no ellipse will do."""
-    middle, half = compression._places(here.box)
+    middle, half = places(here.box)
     low, squares, top = middle - half, (middle + half) ** 2, float(here.high[-1])
     most = math.log1p(2 * SMALL * variance / (FREQUENCY * top) ** 2)
     small = (squares < most) & (wide._rest(top, squares, float(here.steps.sum()), variance) < -TARGET)
@@ -304,8 +313,8 @@ class Measure(NamedTuple):
     @classmethod
     def of(cls, here: Held) -> Measure:
         """The one whose moments these are [theory: compression.cells]."""
-        middle, half = compression._places(here.box)
-        centre, radius = compression.places_of_cells(here.cell)
+        middle, half = places(here.box)
+        centre, radius = places_of_cells(here.cell)
         m = middle[:, None] + half[:, None] * SHIFTS.points
         q = centre[:, None] + radius[:, None] * RATES.points
         per_rate = here.moments @ RATES.weigh.T
@@ -325,7 +334,7 @@ class Measure(NamedTuple):
 def _about_cells(here: Held, high: float, weight_of, group: float) -> list[Fit]:
     """Fits of what the points of cells of rates are off by: of ellipses about all of them, as wide in parts of their
     middles as each other [theory: compression.cells]. weight_of: of a rho."""
-    centre, radius = compression.places_of_cells(here.cell)
+    centre, radius = places_of_cells(here.cell)
     top, found = float(centre[-1]), []
     room = 0.97 * (1 / top - 1)
     for part in (part for part in (*CELL_PARTS, room, 0.5 * room) if part <= room and part < 1):
@@ -371,7 +380,7 @@ def _rate_ellipses(low: float, high: float):
 def _grid(shifts: Span, rates: Span, m, q, w):
     """The moments [degrees of the shift, degrees of the rate] of a measure and a bound of what each is off by; and its
     total variation."""
-    x, y = (compression.chebyshev(span.place(at), span.count) for span, at in ((shifts, m), (rates, q)))
+    x, y = (chebyshev(span.place(at), span.count) for span, at in ((shifts, m), (rates, q)))
     sums = x.T @ w.astype(np.longdouble) @ y
     degree = np.arange(max(shifts.count, rates.count), dtype=float) ** 2
     total = float(np.abs(w).sum()) * (1 + 1e-9)
@@ -497,8 +506,8 @@ def _by_orders(here: Held, variance: float, nodes: list, fits: list) -> bool:
 def _cells_by_orders(here: Held, of: Measure, square: float, size: float, group: float, fits: list) -> bool:
     """Fits of what the points of boxes of small shifts and cells of rates are off by, size the total variation of m^2
     times their weights; False where no ellipse will do [theory: compression.cells]."""
-    middle, half = compression._places(here.box)
-    centre, radius = compression.places_of_cells(here.cell)
+    middle, half = places(here.box)
+    centre, radius = places_of_cells(here.cell)
     steps = float(of.steps @ (middle + half) ** 2) / square * (1 + 1e-9)
     count = (steps * RATES.lebesgue_upper + size / square) * (1 + 1e-9)
     for rho in wide.BOX_ELLIPSES:
@@ -522,10 +531,10 @@ def _cells_by_orders(here: Held, of: Measure, square: float, size: float, group:
 
 def _tail(here: Held, a: float, variance: float, squares: float, fits: list):
     """Rows for the tail alone, with their fits, and about which part of the steps' decay they count."""
-    middle, half = compression._places(here.box)
+    middle, half = places(here.box)
     top = float((middle + half)[-1])
     together = next(
-        (n for n in CELLS if loss_of_rates_upper(2 ** (n / compression.CELLS), top) < 0.5 * LOSS_MOST), CELLS[-1]
+        (n for n in CELLS if loss_of_rates_upper(2 ** (n / step_moments.CELLS), top) < 0.5 * LOSS_MOST), CELLS[-1]
     )
     first = np.flatnonzero(np.diff(here.cell // together, prepend=-1))
     last = np.append(first[1:], here.cell.size) - 1
@@ -536,7 +545,7 @@ def _tail(here: Held, a: float, variance: float, squares: float, fits: list):
     x, w = compression.gauss(moments[group, box])
     m = middle[box, None] + half[box, None] * x
     x = (m - middle[box, None]) / half[box, None]  # exactly, the half widths being powers of two
-    t, error = compression.chebyshev(x), compression.MOMENT_ERROR + 4 * LONG_U
+    t, error = chebyshev(x), MOMENT_ERROR + 4 * LONG_U
     off = compression._differences_upper(moments[group, box], t, w, error)
     parts, left, rows, most = [], squares, [], 1.0
     for i in range(first.size):

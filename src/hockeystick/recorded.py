@@ -9,8 +9,8 @@ import numpy as np
 
 from ._core import Rows
 from .bound import AccuracyError, DomainError
-from .compression import BOXES, CELLS, DEGREES, OCTAVE, RATE_DEGREES, RATE_LOWEST, StepMoments, ends_of_cells
 from .serial import brief, exact_keys
+from .step_moments import BOXES, CELLS, DEGREES, OCTAVE, RATE_DEGREES, RATE_LOWEST, StepMoments, ends_of_cells
 from .what.mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, compose
 from .what.pair import gaussian_steps
 from .what.sampling import as_gaussian

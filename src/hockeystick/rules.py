@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from . import compression, rates, wide
-from .compression import Ruled, StepMoments
+from .compression import Ruled
+from .step_moments import StepMoments
 
 if TYPE_CHECKING:
     from ._core import Rows
@@ -41,7 +42,8 @@ def rules(
         made = [("rates", lambda: rates.rule(moments, count))] if widest and sides == 1 else []
     elif moments:
         made = [("wide", lambda: wide.wide_rule(moments, sides))] if widest else []
-        made += [("merged", lambda: moments.rule(True, sides)), ("boxes", lambda: moments.rule(False, sides))]
+        made += [("merged", lambda: compression.rule_of(moments, True, sides))]
+        made += [("boxes", lambda: compression.rule_of(moments, False, sides))]
     for name, make in made:
         ruled = kept(name, make)
         if ruled and ruled.steps.shift.size < compression.WORTH * count:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from .arrays import ColumnsRun, shared
 from .bound import DomainError
-from .compression import StepMoments
 from .recorded import RecordedRun
+from .step_moments import StepMoments
 from .what.mechanism import K_MAX, SIGMA_RANGE, Mechanism, Run
 
 Key = tuple[float, float, str, int, int]

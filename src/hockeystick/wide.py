@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from . import compression
-from .compression import ARCS, ROOM, Boxes, Ellipse, Fit, Ruled, StepMoments, plain_row, rows_of_rule
+from .compression import ARCS, ROOM, Boxes, Ellipse, Fit, Ruled, boxes_of, plain_row, rows_of_rule
 from .gauss import gauss_rule
 from .outward import LONG_U
+from .step_moments import StepMoments, chebyshev
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,7 +59,7 @@ def wide_rule(moments: StepMoments, sides: int = 1) -> Ruled | None:
     """The rule in the widest boxes; None where all steps are plain or rare jumps rule the line. sides = 2: of two-sided
     pairs, whose small shifts have boxes like the others."""
     rows, fits, total, plain, rates = [], [], 0.0, 0, []
-    for of in moments.boxes():
+    for of in boxes_of(moments):
         total += float(of.steps.sum())
         if of.q < 1:
             rates.append(of)
@@ -351,7 +352,7 @@ def misfit_upper(place, error: float, steps, rule, degrees: int):
     sums, rounded = [], np.zeros(degrees, np.longdouble)
     for m, w in (steps, rule):
         w = w.astype(np.longdouble)
-        sums.append(w @ compression.chebyshev(place(m), degrees))
+        sums.append(w @ chebyshev(place(m), degrees))
         rounded += sums[-1][0] * (each + (m.size + 4) * LONG_U)
     return ((np.abs(sums[0] - sums[1]) + rounded) * (1 + 1e-9)).astype(float)[None]
 
