@@ -115,7 +115,13 @@ int hs_laplace_floor_matters(hs_law *w, double T0);
 double hs_laplace_tail_upper(const hs_law *w, double Y);
 double hs_laplace_reach(const hs_law *w, double target);
 void hs_laplace_rest(const hs_law *w, double y, double node, double *re, double *im, double *round);
-void hs_laplace_few(const hs_law *w, double eps, double log_scale, double *pm, double *qm, double *value, double *slope,
-                    double *err);
+/* delta of outcomes that are summed apart, minus its derivative and a bound of its error, relative to e^log_scale; the
+ * mass of all others, under num and den alike. */
+typedef struct {
+    double value, slope, err;
+    double others;
+} hs_apart;
+int hs_laplace_beside(const hs_law *w);
+void hs_laplace_few(const hs_law *w, const hs_law *beside, double eps, double log_scale, hs_apart *out);
 
 #endif

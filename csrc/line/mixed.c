@@ -13,9 +13,9 @@
  *   n <= (N-1)/2 is evaluated.
  *
  * Atoms on the line. |f| has the floor a^k, a the tilted mass of the atoms. Where a^k is not negligible and the run is
- *   one Laplace step k times, outcomes with no loss or one loss off the atoms are summed apart (hs_laplace_few,
- *   positive terms) [theory: law.few]; the integrand becomes f (1 - (1+k rho)(1+rho)^-k), rho the smooth part over the
- *   atomic part.
+ *   one Laplace step k times, or a plain one beside a law of few outcomes, those with no loss or one loss off the
+ *   Laplace atoms are summed apart (hs_laplace_few, positive terms) [theory: law.few]; the integrand becomes
+ *   f (1 - (1+k rho)(1+rho)^-k), rho the smooth part over the atomic part.
  *
  * Error terms (fields of hs_point, relative to e^{log_scale}). aliasing: as in contour.c. truncation: nodes not
  *   visited: lattice <= e^{-B} |kappa|; line: the area under the bound of the integrand [theory: line.truncation]; B a
@@ -343,7 +343,7 @@ static int visit(hs_mixed *A, double goal)
     int64_t end = A->y_max > 0 ? (int64_t)fmin((double)half, A->y_max / A->dy) : half;
     int tries, st;
     hs_bands bands;
-    if (A->near_atoms) stop = (int64_t)fmin(hs_laplace_reach(&laws[0], goal) / A->dy + 2, (double)half);
+    if (A->near_atoms) stop = (int64_t)fmin(hs_laplace_reach(&laws[A->apart], goal) / A->dy + 2, (double)half);
     for (tries = 0; tries < 6; tries++) {
         if ((st = visit_until(A, want, stop, end, &n0, &top))) return st;
         if (A->step > 0 && A->last == whole) {
@@ -351,7 +351,7 @@ static int visit(hs_mixed *A, double goal)
             return HS_OK;
         }
         if (A->near_atoms) {
-            A->tail = hs_laplace_tail_upper(&laws[0], (double)A->last * A->dy);
+            A->tail = hs_laplace_tail_upper(&laws[A->apart], (double)A->last * A->dy);
             return HS_OK;
         }
         if (A->y_max > 0 && !(top < -want)) return HS_NO_DECAY;
@@ -506,10 +506,11 @@ static line_sums sum_line(const hs_mixed *A, double eps)
 
 static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
 {
+    const hs_law *laws = (const hs_law *)A->laws;
     const line_sums S = sum_line(A, eps);
     double c = A->c, unit = A->dy / (2 * HS_PI), whole = 3 * HS_U * (fabs(A->K[0]) + fabs(c * eps));
-    double pm = 1, qm = 1, few = 0, slope = 0;
-    double err = 0, off;
+    hs_apart few = {0, 0, 0, 1};
+    double off;
     v->log_scale = A->K[0] - c * eps;
     v->value = unit * S.value; /* [theory: line.aliasing] */
     v->slope = unit * S.slope;
@@ -520,17 +521,17 @@ static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
         double Y = (double)A->last * A->dy;
         v->inner += expm1(A->factor) * (fabs(v->value) + 2 * (1 + A->dy / Y) / (HS_PI * Y)) * (1 + 1e-6);
     }
-    if (A->near_atoms) hs_laplace_few((const hs_law *)A->laws, eps, v->log_scale, &pm, &qm, &few, &slope, &err);
-    mixed_ends(A, eps, pm, qm, whole, v);
+    if (A->near_atoms) hs_laplace_few(&laws[A->apart], A->b > 1 ? &laws[1 - A->apart] : NULL, eps, v->log_scale, &few);
+    mixed_ends(A, eps, few.others, few.others, whole, v);
     off = smoothing_upper(A, S.density, S.blur, whole);
     v->truncation += off;
     v->value -= off;
     v->lower -= 2 * off;
-    v->value += few;
-    v->slope += slope;
-    v->rounding += err;
-    v->lower += few - err;
-    v->upper += few + err;
+    v->value += few.value;
+    v->slope += few.slope;
+    v->rounding += few.err;
+    v->lower += few.value - few.err;
+    v->upper += few.value + few.err;
 }
 
 /* s(V + F) - eps; V + F is exact up to d_shift. */
@@ -743,8 +744,8 @@ static void moduli(hs_mixed *A)
     if (!A->near_atoms) exponentials_of(A->re, A->round, A->last + 1);
     for (n = 0; n <= A->last && A->near_atoms; n++) {
         A->round[n] += 3 * HS_U * (1 + fabs(A->re[n]));
-        if (hs_stopped(A->poll, 20 * sqrt(laws[0].k))) return;
-        hs_laplace_rest(&laws[0], (double)n * A->dy, A->node[n], &A->re[n], &A->im[n], &A->round[n]);
+        if (hs_stopped(A->poll, 20 * sqrt(laws[A->apart].k))) return;
+        hs_laplace_rest(&laws[A->apart], (double)n * A->dy, A->node[n], &A->re[n], &A->im[n], &A->round[n]);
     }
 }
 
@@ -833,6 +834,15 @@ static int tilt_laws(hs_mixed *A, int nodes, double *work)
     return A->err[0] < 0.1 && A->err[1] < 700 && A->err[2] < 700 ? HS_OK : HS_TOO_WIDE;
 }
 
+/* Whether one Laplace step k times is all, or a plain one beside a law of few outcomes; which law that is. */
+static int may_part_atoms(hs_mixed *A)
+{
+    const hs_law *laws = (const hs_law *)A->laws;
+    A->apart = A->b == 2 && laws[1].kind == HS_LAW_LAPLACE;
+    if (A->step > 0 || A->complement || A->b > 2 || laws[A->apart].k > 1e8 /* sums of sqrt k terms */) return 0;
+    return A->b == 1 || (laws[A->apart].kind == HS_LAW_LAPLACE && hs_laplace_beside(&laws[1 - A->apart]));
+}
+
 /* Place the contour for A->eps (or log_delta), tilt the laws, visit the nodes. */
 static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *work)
 {
@@ -848,9 +858,8 @@ static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *wo
     for (i = 0; i < 2; i++, A->y_max = 0) {
         if ((st = tilt_laws(A, 1, work))) return st;
         goal = 0.2 * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
-        A->near_atoms = A->step == 0 && A->b == 1 && !A->complement && laws[0].k <= 1e8 /* sums of sqrt k terms */ &&
-                        hs_laplace_floor_matters(&laws[0], A->T0) &&
-                        hs_laplace_tail_upper(&laws[0], A->dy * (double)A->n_nodes) <
+        A->near_atoms = may_part_atoms(A) && hs_laplace_floor_matters(&laws[A->apart], A->T0) &&
+                        hs_laplace_tail_upper(&laws[A->apart], A->dy * (double)A->n_nodes) <
                             5e-3 * goal / A->rtol; /* 1e-3 of delta: of use */
         if ((st = hs_mixed_parts(A) ? visit_parts(A) : visit(A, goal)) != HS_NO_DECAY) break;
     }

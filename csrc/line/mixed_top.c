@@ -70,8 +70,8 @@ static double several(const near_top *T, double s, double G, int up)
 static void top_at(const void *self, double eps, hs_value *v)
 {
     const near_top *T = (const near_top *)self;
-    double k = T->w->k, pm, qm, few;
-    double slope, err, most, least;
+    double k = T->w->k, most, least;
+    hs_apart few;
     double U = fabs(expm1(T->w->add ? -T->l : T->l)), far, G;
     double s = fma(k, T->l, -eps),
            err_s = HS_U * (k * (4 * fabs(T->l) + 4 * U * exp(T->w->add ? T->l : -T->l)) + fabs(eps));
@@ -80,16 +80,16 @@ static void top_at(const void *self, double eps, hs_value *v)
     v->log_scale = T->log_scale;
     v->upper = HUGE_VAL;
     if (!(far <= 0.9 * (T->l - T->other)) || !(rate(T, far, &G) * far <= 2 * MOST)) return;
-    hs_laplace_few(T->w, eps, v->log_scale, &pm, &qm, &few, &slope, &err);
+    hs_laplace_few(T->w, NULL, eps, v->log_scale, &few);
     most = several(T, far, G, 1); /* [theory: law.top] */
     s = fmax(0, s - err_s);
     least = several(T, s, T->f * fmin(1, exp(s * T->bend)) * (1 - 1e-9), 0);
-    v->value = few + 0.5 * (most + least);
-    v->slope = slope + (s > 0 ? 3 * least / s : 0);
-    v->rounding = err;
+    v->value = few.value + 0.5 * (most + least);
+    v->slope = few.slope + (s > 0 ? 3 * least / s : 0);
+    v->rounding = few.err;
     v->truncation = 0.5 * (most - least);
-    v->lower = few + least - err;
-    v->upper = few + most + err;
+    v->lower = few.value + least - few.err;
+    v->upper = few.value + most + few.err;
 }
 
 /* delta(eps): HS_OK, HS_LOOSE, or HS_NO_BRACKET where eps does not lie near the largest loss. */
