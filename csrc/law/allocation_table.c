@@ -314,16 +314,15 @@ HS_CLONES static void order_sums(const normal_rule *R, const double *W, const do
     for (i = 0; i < BLOCK; i++) out->err[j][i] += d[i];
 }
 
-/* log of a bound of E X^j e^{-rX}, log r = lr: (N/(e r))^N mu_{j-N} for every N >= 0, *N near its least by Newton's
- * method from where it is on [theory: allocation.normal]. */
-static double log_moment_upper(int j, double v, double lr, double *N)
+/* log of a bound of E X^j e^{-rX}, log r = lr: (N/(e r))^N mu_{j-N} for every N >= 0, here near its least, where vN
+ * e^{vN} = v e^{lr + (j - 1/2)v} [theory: allocation.normal]. */
+static double log_moment_upper(int j, double v, double lr)
 {
-    double bound;
+    double y = lr + (j - 0.5) * v + log(v), W = y > 1 ? y - log(y) : exp(y) / (1 + exp(y)), N;
     int it;
-    for (it = 0; it < 3; it++) *N *= exp(-(log(*N) - lr - (j - *N - 0.5) * v) / (1 + v * *N));
-    bound = *N * (log(*N) - 1 - lr) + 0.5 * (j - *N) * (j - *N - 1) * v;
-    *N = fmax(*N, 1e-3);
-    return fmin(0.5 * j * (j - 1) * v, bound);
+    for (it = 0; it < 3; it++) W *= exp(-(log(W) + W - y) / (1 + W));
+    N = fmax(W / v, 1e-300);
+    return fmin(0.5 * j * (j - 1) * v, N * (log(N) - 1 - lr) + 0.5 * (j - N) * (j - N - 1) * v);
 }
 
 /* The nodes of g that order j takes at a block of nodes of the w-sum, and a bound of what the others are. */
@@ -337,11 +336,11 @@ typedef struct {
 static void windows_place(const normal_rule *R, double m, int n, double r0, double r1, order_windows *o)
 {
     const double v = m * m, want = 4 + fmax(-log(R->alias + 1e-300), 0), lr = log(r1 * R->edge);
-    double fall[HS_ALLOCATION_ORDER + 2], N = 0.5, up = exp(0.5 * R->tau * R->tau), stop;
+    double fall[HS_ALLOCATION_ORDER + 2], up = exp(0.5 * R->tau * R->tau), stop;
     double left, right, X, rest;
     int64_t last;
     int j;
-    for (j = 0; j <= n + 1; j++) fall[j] = want + 0.5 * j * (j - 1) * v - log_moment_upper(j, v, lr, &N);
+    for (j = 0; j <= n + 1; j++) fall[j] = want + 0.5 * j * (j - 1) * v - log_moment_upper(j, v, lr);
     X = fmax(fall[n + 1], fall[0]) / (r0 * R->co);
     stop = (log(X) + 0.5 * v) / m;
     last = stop / R->mesh < (double)R->count ? R->middle + (int64_t)ceil(stop / R->mesh) : R->count;
@@ -363,9 +362,9 @@ static void windows_place(const normal_rule *R, double m, int n, double r0, doub
 /* What the rule misses of psi_j, j = 0..n+1, at |s| >= r, and of psi_0 - 1 [theory: allocation.normal]. */
 static void normal_miss(const normal_rule *R, double m, int n, double r, const double *lost, double *miss)
 {
-    double N = 0.5, v = m * m, lr = log(r * R->edge), ends = exp(0.5 * (R->tau - R->beyond) * (R->tau + R->beyond));
+    double v = m * m, lr = log(r * R->edge), ends = exp(0.5 * (R->tau - R->beyond) * (R->tau + R->beyond));
     int j;
-    for (j = 0; j <= n + 1; j++) miss[j] = (R->alias * exp(log_moment_upper(j, v, lr, &N)) + lost[j]) * MORE + 1e-299;
+    for (j = 0; j <= n + 1; j++) miss[j] = (R->alias * exp(log_moment_upper(j, v, lr)) + lost[j]) * MORE + 1e-299;
     miss[n + 2] = 2 * (R->alias + 2 * ends) * MORE;
 }
 
@@ -686,7 +685,7 @@ double hs_allocation_left_upper(const hs_allocation *A, double x, double log_cos
 /* The nodes of line i: both ends below e^goal, for lam_lo on the left and lam_hi on the right. */
 static void window(hs_allocation *A, int i, double depth, int64_t *first, int64_t *count)
 {
-    double th = atan(sinh(i * A->turn)), log_cos = log(cos(th)), lo = -100, hi = 0;
+    double th = atan(sinh(i * A->turn)), log_cos = log(cos(th)), lo = -400, hi = 0;
     double mid, re, im, goal;
     double y;
     int it;
@@ -698,7 +697,7 @@ static void window(hs_allocation *A, int i, double depth, int64_t *first, int64_
         goal = it ? fmin(goal, re + y * th) : re + y * th;
     }
     goal -= depth;
-    for (it = 0; it < 40; it++) {
+    for (it = 0; it < 42; it++) {
         mid = 0.5 * (lo + hi);
         if (hs_allocation_left_upper(A, mid - log_cos, log_cos) < goal) lo = mid;
         else hi = mid;

@@ -6,6 +6,7 @@ delta_finite. Answers are those of answers.py, None where nothing here takes the
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -321,19 +322,20 @@ def _ways(found: Finite):
         yield None, 2
 
 
-def point(question, add: int, eps: float):
-    """delta(eps)."""
+def point(question, add: int, eps: float, about: float | None = None):
+    """delta(eps). about: about its logarithm, where the question does not say."""
+    about = question.about if about is None else about
 
     def others():
         def ask(found: Finite, least_lost: float = LOST):
             return _point(question, found, add, eps, least_lost)
 
-        answer = _narrower(question, add, question.about, ask)
+        answer = _narrower(question, add, about, ask)
         if answer and answer.width <= WIDE:
             return answer
-        return _shallower(question, add, answer.lower if answer else question.about, answer, ask)
+        return _shallower(question, add, answer.lower if answer else about, answer, ask)
 
-    return _as_option(question, question.about, lambda step: option.point(step, add, eps), others)
+    return _as_option(question, about, lambda step: option.point(step, add, eps), others)
 
 
 def _as_option(question, log_delta: float, ask: Callable, others: Callable):
@@ -496,7 +498,22 @@ def root(question, add: int, delta: float):
 
         return _shallower(question, add, math.log(delta), _narrower(question, add, math.log(delta), ask), ask)
 
-    return _as_option(question, math.log(delta), lambda step: option.root(step, add, delta), others)
+    answer = _as_option(question, math.log(delta), lambda step: option.root(step, add, delta), others)
+    return _between_points(question, add, math.log(delta), answer)
+
+
+def _between_points(question, add: int, log_delta: float, answer):
+    """`answer`, or what narrower points at two eps say: a root has one window, of which delta at an eps may know more."""
+    cut = question.run._cache.get("cut")
+    if question.rough or not cut or not answer or not answer.lower > 0 or answer.width <= WIDE:
+        return answer
+    ask = functools.partial(point, question, add, about=log_delta)
+    mid, beside = answer.estimate, answer.estimate * (1 + parts.BESIDE)
+    here, there = ask(mid), ask(beside)
+    slope = (there.estimate - here.estimate) / (beside - mid) if here and there else 0.0
+    if not (slope < 0 and 2 * here.width < -slope * (answer.upper - answer.lower)):
+        return answer
+    return meet(answer, option.bracket(ask, mid, slope, log_delta), question.run)
 
 
 def _shallower(question, add: int, log_delta: float, answer, ask: Callable):
