@@ -480,5 +480,6 @@ def test_points_that_are_known_roughly(monkeypatch):
     assert price.lower < 0.025134527405  # whose digits are cut off after 404
     assert 0.025134527404 < price.upper < price.lower * (1 + 1e-8)
     monkeypatch.setattr(option, "root", lambda *_: None)
+    monkeypatch.setattr(option, "point", lambda *_: None)
     b = hs.epsilon(run, 1e-6, direction="remove", route="contour")
     assert b.lower < 0.025134527404 < b.upper < b.lower * (1 + 2e-3)

@@ -503,7 +503,7 @@ def root(question, add: int, delta: float):
 
 
 def _between_points(question, add: int, log_delta: float, answer):
-    """`answer`, or what narrower points at two eps say: a root has one window, of which delta at an eps may know more."""
+    """`answer`, or what narrower points at two eps say: a root has one window, delta may have deeper ones."""
     cut = question.run._cache.get("cut")
     if question.rough or not cut or not answer or not answer.lower > 0 or answer.width <= WIDE:
         return answer
