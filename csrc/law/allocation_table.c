@@ -196,9 +196,9 @@ static int strips_place(normal_rule *R, int n, int64_t lanes)
  * phase and of what the parts of sX are. e has two parts, of which the first times N is exact below 2^25; what the sum
  * with w loses is at most 2^-44 and enters by 1 + it. E below e^-most stands for less, within itself. The exponential
  * is within 2u, 1 + c and a product 2u more, what cis is off by apart; E - 1 within 6u|m1|, 5u|c| in its real part and
- * 3u|s| in its imaginary one, together at most 4u min(b, 3). */
-HS_CLONES static void exponentials(const normal_rule *R, double w, double off, int64_t first, int64_t step,
-                                   int64_t count, double *restrict o)
+ * 3u|s| in its imaginary one, together at most 4u min(b, 3). On the real line (turned = 0) no phase is made. */
+static inline void turned_exponentials(const normal_rule *R, double w, double off, int64_t first, int64_t step,
+                                       int64_t count, int turned, double *restrict o)
 {
     const double co = R->co, si = R->si, most = R->most;
     const double e = R->e, e_low = R->e_low, w_low = R->w_low;
@@ -208,24 +208,33 @@ HS_CLONES static void exponentials(const normal_rule *R, double w, double off, i
         double N = (double)(first + i * step), p = N * e, sum = w + p, part = sum - w;
         double low = (w - (sum - part)) + (p - part) + (N * e_low + w_low),
                z = hs_exp(sum < 700 ? sum : 700) * (1 + low);
-        double at = z * co, b, each = N < 33554432 && N > -33554432 ? 2 * LONG : HS_U + 2 * LONG;
-        double s, E, m1, d;
-        double c, turned, lost = at < most ? 0 : 2;
+        double at = z * co, b = 0, each = N < 33554432 && N > -33554432 ? 2 * LONG : HS_U + 2 * LONG;
+        double s = 0, E, m1, d;
+        double c = 0, phase, lost = at < most ? 0 : 2;
         at = at < most ? at : most;
-        b = z * si;
-        b = b < 8e5 ? b : 8e5;
         E = hs_exp_m1(-at, &m1);
-        hs_cis_m1(b, &c, &s);
+        if (turned) {
+            b = z * si;
+            b = b < 8e5 ? b : 8e5;
+            hs_cis_m1(b, &c, &s);
+        }
         z = z < 1e290 ? z : 1e290;
         d = E * (z * (off + each * (p < 0 ? -p : p)) + lost);
-        turned = E * (8 * (b < 3 ? b : 3) + 2 * b);
+        phase = E * (8 * (b < 3 ? b : 3) + 2 * b);
         o[E_RE * size + i] = E * (1 + c);
         o[E_IM * size + i] = -s * E;
         o[E_LESS * size + i] = m1 + (c + m1 * c);
         o[E_SIZE * size + i] = E;
-        o[E_ERR * size + i] = d + HS_U * (turned + 4 * E);
-        o[E_ERR_LESS * size + i] = d + HS_U * (turned + 6 * (m1 < 0 ? -m1 : m1) + 4 * (b < 3 ? b : 3));
+        o[E_ERR * size + i] = d + HS_U * (phase + 4 * E);
+        o[E_ERR_LESS * size + i] = d + HS_U * (phase + 6 * (m1 < 0 ? -m1 : m1) + 4 * (b < 3 ? b : 3));
     }
+}
+
+HS_CLONES static void exponentials(const normal_rule *R, double w, double off, int64_t first, int64_t step,
+                                   int64_t count, double *restrict o)
+{
+    if (R->si > 0) turned_exponentials(R, w, off, first, step, count, 1, o);
+    else turned_exponentials(R, w, off, first, step, count, 0, o);
 }
 
 /* The strip whose first node is x_first. w: log |z| at x = 0, g = 0, with w_low within w_off of itself. An exponential
@@ -318,9 +327,10 @@ HS_CLONES static void order_sums(const normal_rule *R, const double *W, const do
  * e^{vN} = v e^{lr + (j - 1/2)v} [theory: allocation.normal]. */
 static double log_moment_upper(int j, double v, double lr)
 {
-    double y = lr + (j - 0.5) * v + log(v), W = y > 1 ? y - log(y) : exp(y) / (1 + exp(y)), N;
+    double y = lr + (j - 0.5) * v + log(v), W = y > 1 ? y - log(y) : exp(y) / (1 + exp(y));
+    double step = 1, N;
     int it;
-    for (it = 0; it < 3; it++) W *= exp(-(log(W) + W - y) / (1 + W));
+    for (it = 0; it < 3 && fabs(step) > 0.2; it++) W *= exp(-(step = (log(W) + W - y) / (1 + W)));
     N = fmax(W / v, 1e-300);
     return fmin(0.5 * j * (j - 1) * v, N * (log(N) - 1 - lr) + 0.5 * (j - N) * (j - N - 1) * v);
 }
@@ -820,7 +830,8 @@ int hs_allocation_range(double m, double t, double c, double y_max, double part,
     return n;
 }
 
-/* Order and range of tilts, mesh, angles, and bounds of H of the table of m, t, depth, y_max, centre and part. */
+/* Order and range of tilts, mesh, angles, and bounds of H of the table of m, t, depth, y_max, centre and part. A node
+ * of a line loses at most lam_hi turn^2/8 = 1.5 nats where the line serves the frequency farthest from its own. */
 static int place(hs_allocation *A)
 {
     double reach, period, wide, re;
@@ -838,7 +849,7 @@ static int place(hs_allocation *A)
     if (y_max > 0) period = fmin(reach, y_max) + 1.1 * reach;
     A->h = 2 * HS_PI / period;
     A->w0 = log(A->from);
-    A->turn = y_max > 0 ? sqrt(6 / A->lam_hi) : 0;
+    A->turn = y_max > 0 ? sqrt(12 / A->lam_hi) : 0;
     hs_allocation_log_gamma(A->lam_hi, 0, A->w0, &re, &im);
     if ((st = find_ends(A, re - A->depth - 2))) return st;
     A->lines = y_max > 0 ? 1 + (int)ceil(asinh(fmin(y_max, reach) / A->lam_lo) / A->turn) : 1;
