@@ -9,9 +9,10 @@
  *   1, if 1 - T_t is at most 1 - delta there [theory: risk.tangents].
  *
  * Error claim. erfc is within 16 u (libm), its argument within 4 u of the sum of the sizes of its terms, and Phi(z)
- *   changes by a factor of at most e^{(|z|+1) dz}; what underflows is below 1e-300, as x Phi(z) is one exponential
- *   times Mills' ratio where Phi(z) may be below all doubles. hs_gdp_tangent has bounds of both numbers; covers and
- *   needed_lower use these alone.
+ *   changes by a factor of at most e^{(|z|+1) dz}, for which twice the exponent pays while that is below a half;
+ *   beyond, the value at z + dz bounds both numbers, and so their distance. What underflows is below 1e-300, as
+ *   x Phi(z) is one exponential times Mills' ratio where Phi(z) may be below all doubles. hs_gdp_tangent has bounds of
+ *   both numbers; covers and needed_lower use these alone.
  *
  * What it does not do: ask for a point. Where cells are cut, and how many digits are asked, rests on estimates.
  */
@@ -19,7 +20,8 @@
 
 static const double LEAST = 1e-150; /* least mu, where none is known to be needed: its square and eps/mu are doubles */
 static const double SHARE = 0.95;   /* of the longest cell that one tangent covers if slacks are what they seem */
-static const double FINE = 1e-15;   /* last step, as a part of mu, of the largest ones */
+static const double HALF_KNOWN = 0.5; /* relative errors from which on bounds of first order in them do not hold */
+static const double FINE = 1e-15;     /* last step, as a part of mu, of the largest ones */
 enum {
     TOUCHES = 6, /* tangents that are tried for a cell */
     SAMPLES = 5, /* places of a cell at which the slack is estimated before it is cut */
@@ -29,30 +31,34 @@ enum {
 /* Phi(z), and what it may be off by where the terms of z have this size. */
 static double normal_at(double z, double size, double *error)
 {
-    double value = 0.5 * erfc(-z * 0.70710678118654752440);
-    *error = value * (32 * HS_U + 8 * HS_U * size * (fabs(z) + 1));
+    const double r = 0.70710678118654752440, off = 32 * HS_U + 8 * HS_U * size * (fabs(z) + 1);
+    double value = 0.5 * erfc(-z * r);
+    *error = off < HALF_KNOWN ? value * off : erfc(-(z + 8 * HS_U * size) * r);
     return value;
 }
 
-/* e^eps Phi(z), where that may be no small number though Phi(z) is below all doubles. */
-static double priced_at(double z, double size, double eps, double *error)
+/* x Phi(-mu/2 - t/mu) with a = mu/2 - t/mu, where that may be no small number though Phi is below all doubles:
+ * x e^{-(mu/2 + t/mu)^2/2} is e^{eps - t} e^{-a^2/2}. */
+static double priced_at(double mu, double t, double eps, double a, double size, double *error)
 {
-    double value, rel;
+    double z = -mu / 2 - t / mu, value, rel;
+    double power = eps - t - 0.5 * a * a;
     if (z > -30) {
         value = exp(eps) * normal_at(z, size, error);
         *error *= exp(eps);
         return value;
     }
-    value = exp(eps - 0.5 * z * z) * 0.39894228040143267794 * hs_mills(-z, &rel);
-    *error = value * (rel + 32 * HS_U + 4 * HS_U * fabs(eps) + 8 * HS_U * size * (fabs(z) + 1));
+    value = exp(power) * 0.39894228040143267794 * hs_mills(-z, &rel);
+    rel += 32 * HS_U + 4 * HS_U * fabs(eps - t) + 8 * HS_U * size * (fabs(a) + 1);
+    *error = rel < HALF_KNOWN ? value * rel : exp(power + rel);
     return value;
 }
 
 void hs_gdp_tangent(double mu, double t, double eps, hs_gdp_ends *out)
 {
-    double size = mu / 2 + fabs(t) / mu, wrong, off, other;
-    double over = normal_at(mu / 2 - t / mu, size, &wrong), under = priced_at(-mu / 2 - t / mu, size, eps, &off);
-    double left = normal_at(t / mu - mu / 2, size, &other), error;
+    double size = mu / 2 + fabs(t) / mu, a = mu / 2 - t / mu, wrong, off;
+    double other, over = normal_at(a, size, &wrong), under = priced_at(mu, t, eps, a, size, &off);
+    double left = normal_at(-a, size, &other), error;
     error = wrong + off + 8 * HS_U * (over + under) + 1e-300;
     out->lower = over - under - error;
     out->upper = over - under + error;
