@@ -6,7 +6,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import hockeystick as hs
@@ -108,6 +108,22 @@ def test_tangents(mu, t, eps):  # [theory: risk.tangents]
         assert high - low <= 1e-13 * (1 + mu + abs(t) / mu) ** 2 * max(1, math.exp(eps))
     touch = _core.gdp_tangent(mu, eps, eps)
     assert low <= touch[1] and left_high >= touch[2]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(3, 10), st.floats(-60, 8))
+@example(9.0, 5.0)
+def test_tangents_of_little_noise(log_mu, z):  # [theory: risk.tangents]
+    """Where eps is far beyond all exponents its price keeps its digits: what touches is known within a factor of 2."""
+    mu = 10.0**log_mu
+    t = mu * mu / 2 - z * mu
+    low, high, left, left_high = _core.gdp_tangent(mu, t, t)
+    with mpmath.workdps(60):
+        m, a = mpmath.mpf(mu), mpmath.mpf(t)
+        tail = lambda z: mpmath.erfc(-z / mpmath.sqrt(2)) / 2  # noqa: E731
+        price = mpmath.exp(a) * tail(-m / 2 - a / m)
+        assert low <= tail(m / 2 - a / m) - price <= high and left <= tail(a / m - m / 2) + price <= left_high
+    assert left_high <= 2 * left + 3e-300
 
 
 @pytest.mark.parametrize("mu", [0.05, 1.0, 7.0, 20.0])
