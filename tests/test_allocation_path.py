@@ -65,28 +65,47 @@ def _psi(m, s):
 
 
 def test_bounds_of_one_term_hold_and_are_near():
-    """In boxes of Re s and Im s, on both sides of 0 [theory: allocation.path]."""
+    """In boxes of Re s and Im s, on both sides of 0, also far left of it and near the cut [theory: allocation.path]."""
     rng = np.random.default_rng(7)
     ratios = []
-    for m in (0.6, 1.0, 2.0):
+    for m in (0.6, 1.0, 2.0, 4.0):
         path = allocation_path._Path.__new__(allocation_path._Path)
         with np.errstate(all="ignore"):
             path.law = path_law = allocation_path.law(m, 1000)
         path.m, path.t = m, 1000
-        for _ in range(12):
+        for i in range(12):
             size = 10 ** rng.uniform(-4, -1)
             low = size * rng.uniform(-1, 0.5)
             y = size * rng.uniform(0.2, 2)
             wide = 0.1 * size
+            boxes = np.array([[low, low - 3 * size], [low + wide, low + wide - 3 * size], [y, y], [y + wide, y + wide]])
             with np.errstate(all="ignore"):
-                bound = path._log_psi_upper(np.array([low]), np.array([low + wide]), y, y + wide)[0]
-            true = max(
-                math.log(abs(_psi(m, complex(low + wide * a, y + wide * b)))) for a in (0, 1, 0.5) for b in (0, 1)
-            )
-            assert true <= bound + 1e-9
-            ratios.append(bound / max(size * size * math.expm1(m * m), 1e-9))
+                bounds = path._log_psi_upper(*boxes)
+            for bound, start in zip(bounds, boxes[0], strict=True):
+                true = max(
+                    math.log(abs(_psi(m, complex(start + wide * a, y + wide * b)))) for a in (0, 1, 0.5) for b in (0, 1)
+                )
+                assert true <= bound + 1e-9, (m, i, start)
+            ratios.append(bounds[0] / max(size * size * math.expm1(m * m), 1e-9))
         assert path_law.log_upper(np.array([0.3]))[0] >= math.log(abs(_psi(m, 0.3 + 0j)))
     assert np.median(ratios) < 20
+
+
+def test_boxes_cover_an_ellipse():
+    """At all its points, and none reaches beyond it."""
+    angle = np.linspace(0, 2 * math.pi, 500)
+    for turn in (0.0, 0.02, 0.5):
+        way, centre = 1j * complex(math.cos(turn), math.sin(turn)), 3 - 2j
+        at = centre + way * (2.0 * np.cos(angle) + 1.5j * np.sin(angle))
+        low, high, y1, y2 = (row[:, None] for row in allocation_path._boxes(centre, way, 2.0, 1.5, 6))
+        inside = (low <= at.real + 1e-9) & (at.real <= high + 1e-9) & (y1 <= at.imag + 1e-9) & (at.imag <= y2 + 1e-9)
+        assert inside.any(axis=0).all()
+        assert abs(low.min() - at.real.min()) + abs(high.max() - at.real.max()) < 1e-3
+        assert abs(y1.min() - at.imag.min()) + abs(y2.max() - at.imag.max()) < 1e-3
+        at = centre + way * (np.repeat([-2.0, 2.0], 250) + 1.5j * np.cos(angle))
+        low, high, y1, y2 = (row[:, None] for row in allocation_path._boxes(centre, way, 2.0, 1.5, 1, oval=False))
+        inside = (low <= at.real + 1e-9) & (at.real <= high + 1e-9) & (y1 <= at.imag + 1e-9) & (at.imag <= y2 + 1e-9)
+        assert inside.any(axis=0).all()
 
 
 @np.errstate(all="ignore")
@@ -112,7 +131,7 @@ def test_what_nodes_are_off_by(monkeypatch):
 
         def terms_at(s, path=path, x=x):
             path.s, path.nodes = s, allocation_epoch._on_line(path.m, path.t, s, False)
-            return (np.exp(1j * x * s.imag + path.t * path.nodes[0] - path.base) * path.w).real
+            return (np.exp((s - path.p) * x + path.t * path.nodes[0] - path.base) * path.w * path.way / 1j).real
 
         value, error = asked()
         s, (log, off), whole = path.s, path.nodes, terms_at(path.s)
@@ -121,7 +140,7 @@ def test_what_nodes_are_off_by(monkeypatch):
         less, said = asked()
         assert 0.1 * said < abs(less - value) < said + error
         monkeypatch.setattr(allocation_path, "NODES_OFF", 1e-7)
-        moved = 1e-7j * np.repeat(path.length, allocation_path.ORDER)
+        moved = 1e-7 * path.way * np.repeat(path.length, allocation_path.ORDER)
         terms_at(s + moved * np.sign(terms_at(s + moved) - whole))
         more, said = asked()
         assert 0.01 * said < more - value < said
@@ -136,9 +155,10 @@ def test_what_lies_beyond_a_path():
         x = -(of.h[i + 1] - of.h[i - 1]) / (of.place[i + 1] - of.place[i - 1])
         path = allocation_path._Path(of, of.place[i], x - 0.1 * abs(x), x + 0.1 * abs(x))
         y = path.end * np.exp(np.linspace(0, 6, 400))
-        log, off = allocation_epoch._on_line(2.0, 50, path.p + 1j * y, False)
-        actual = math.log(np.trapezoid(np.exp(50 * log.real - path.base) * y, np.log(y)) / path.end)
-        assert off.max() < 1e-6
+        log, off = allocation_epoch._on_line(2.0, 50, path.p + path.way * y, False)
+        size = np.where(off < 1e-6, np.exp(50 * log.real - path.base + path.way.real * y * path.low), 0.0)
+        actual = math.log(np.trapezoid(size * y, np.log(y)) / path.end)
+        assert off[size > 1e-6 * size.max()].max() < 1e-6
         assert actual < path._log_tail_upper(path.end) < actual + 6.5
 
 

@@ -37,6 +37,13 @@ DEPTHS = (44.0, 55.0, 70.0, 90.0, 120.0, 165.0, 230.0, 320.0, 450.0, 520.0, 610.
 PATHS_DEPTH = 330.0
 """Nats up to which several epochs are asked for by paths: beyond, that takes tens of seconds, mostly in vain."""
 
+PATHS_FROM = 5e4
+"""Steps over the square of sensitivity/sigma from which that is so at once under REMOVE: what the transform is asked
+for there takes tens of seconds, and is not found."""
+
+MANY = 1 << 16
+"""Points of a law from which a line takes seconds."""
+
 PLACES = 800
 """Those at which the curve of a run is bounded for what is left out of it."""
 
@@ -246,7 +253,8 @@ def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points
     """By points of the density of its loss where they know most of it, or there are some at all and they are asked for,
     else by its transform on rotated lines."""
     found = None
-    paths = by_points > 0 and k > 1 and depth <= PATHS_DEPTH and option.has_path(m, t)
+    asked = by_points > 0 or (not add and t > PATHS_FROM * m * m)
+    paths = asked and k > 1 and depth <= PATHS_DEPTH and option.has_path(m, t)
     asked = paths or (by_points > 0 and m <= POINTS_FROM[add][0][0])
     if depth < math.inf and (asked or any(m <= shift and t > least * m * m for shift, least in POINTS_FROM[add])):
         from ..what import allocation_density, allocation_path  # at their first use
@@ -386,8 +394,14 @@ def _line_root(question, found: Finite, log_delta: float):
 
 def _may_part(question, found: Finite, answer) -> bool:
     """Whether losses above a place and below it, each on a line of its own, may know more."""
-    narrow = question.rough or (answer and answer.width <= mixed.ENOUGH)
+    narrow = question.rough or (answer and answer.width <= _enough(found))
     return not narrow and found.route is mixed and parts.parted(found.run) is not None
+
+
+def _enough(found: Finite) -> float:
+    """The relative width from which other means are asked: a larger one where a line takes seconds."""
+    many = any(isinstance(step, mixed.DensityStep) and step.columns.shape[1] > MANY for step in found.run)
+    return WIDE if many else mixed.ENOUGH
 
 
 def points(question, add: int, eps: np.ndarray) -> np.ndarray:
@@ -522,6 +536,8 @@ def _shallower(question, add: int, log_delta: float, answer, ask: Callable):
     if question.rough or log_delta == -math.inf or (answer and answer.width <= mixed.ENOUGH):
         return answer
     first = _asked(question, add, log_delta)
+    if first and first.route is mixed and answer and answer.width <= _enough(first):
+        return answer
     jumps = first and any(isinstance(step, mixed.DensityStep) and step.slow for step in first.run)
     untried = first is not None and first.untried
     known = first is not None and parts.parted(first.run) is not None and answer and answer.width <= WIDE

@@ -5,9 +5,9 @@ Symbols. v = m^2, X = exp(m g - v/2), d = X - 1, phi(s) = E e^{-sX}, continued t
 S - t, x a value of W; p the place where a path leaves the real axis, r0 = -p where p < 0.
 
 Formulas [theory: allocation.path]. j = 0: the density of W at x, 1: Pr[W > x], 2: E(W-x)_+, the latter two at p < 0,
-    (1/pi) Im int_p^{p + i inf} e^{sx} psi(s)^t (-1/s)^j ds,  and where p < 0
+    (1/pi) Im int_p^{p + w inf} e^{sx} psi(s)^t (-1/s)^j ds,  w = i, or left of it where p < 0, and there
     (1/pi) int_0^{r0} e^{-rx} Im[psi(r e^{-i pi})^t] r^{-j} dr more;
-both by Gauss-Legendre panels, in Im s and in log r.
+both by Gauss-Legendre panels, in |s - p| and in log r.
 
 Error claims. The relative error of a value is the sum of: what Gauss rules miss, by bounds of psi on their ellipses;
 what lies beyond the last panels; rounding and what the rules in g miss, carried along node by node. Each is computed.
@@ -44,8 +44,11 @@ NATS, SLACK = 41.0, 46.0
 PANELS_MAX, LEAST = 800, 1e-6
 """Most panels, and the least length of one over what it is at."""
 
-CELLS = 6
-"""Cells of Re s in which psi is bounded on an ellipse."""
+LEFT, FARTHEST = 4.5, 0.5
+"""How far paths that begin left of 0 turn to the left: at a turn bounds of psi^t cost (turn/m)^2 t/2 nats."""
+
+CELLS, ALONG = 6, 2
+"""Boxes across an ellipse and along it in which psi is bounded."""
 
 BESIDE = 0.05
 """How far beside a panel a bound holds that says what errors of nodes cost, over its length."""
@@ -103,8 +106,8 @@ def _bulk_cells(m: float, top: int) -> tuple[np.ndarray, ...]:
 
 
 def _log_most_upper(m: float, q: np.ndarray, size: np.ndarray, turned: float) -> np.ndarray:
-    """log of a bound of |psi(s)|, Re s >= -q, q >= 0, |s| <= size: along the real line up to the best g1, down to
-    Im g = -turned/m, where Re sX >= 0, and to the right [theory: allocation.path]."""
+    """log of a bound of |psi(s)|, Re s >= -q, q >= 0, size >= q, and >= |s| where Im s < 0: along the real line up to
+    the best g1, down to Im g = -turned/m, where Re sX >= 0, and to the right [theory: allocation.path]."""
     to = float(epoch._larger_root(m, np.array([size.min()]))[0]) + 1
     d, mass, end = _bulk_cells(m, math.ceil(min(to, 40.0)))
     beta = turned / m
@@ -272,20 +275,39 @@ def points(m: float, t: int, depth: float, eta: float, rough: bool = False) -> P
     return points_of(m, t, depth, eta, known, ROUGHEST if rough else WORST)
 
 
+def _boxes(centre: complex, way: complex, half: float, wide: float, across: int, oval: bool = True) -> np.ndarray:
+    """Boxes that cover an ellipse of half axes `half` along `way` and `wide` across, and are not beyond all of it, or a
+    rectangle: rows of the least and the largest real and imaginary part."""
+    u = np.linspace(-half, half, ALONG + 1)
+    near = np.where(u[:-1] * u[1:] < 0, 0.0, np.minimum(abs(u[:-1]), abs(u[1:]))) / half
+    most = wide * np.sqrt(1 - near * near) if oval else np.full(ALONG, wide)
+    v = np.multiply.outer(most, np.linspace(-1, 1, across + 1))
+    x1, x2 = u[1:, None] * way.real + v[:, :-1] * way.imag, u[:-1, None] * way.real + v[:, 1:] * way.imag
+    y1, y2 = u[:-1, None] * way.imag - v[:, :-1] * way.real, u[1:, None] * way.imag - v[:, 1:] * way.real
+    if oval:
+        x = math.hypot(half * way.real, wide * way.imag) * (1 + 1e-12)
+        y = math.hypot(half * way.imag, wide * way.real) * (1 + 1e-12)
+        x1, x2, y1, y2 = np.maximum(x1, -x), np.minimum(x2, x), np.maximum(y1, -y), np.minimum(y2, y)
+    move = np.array([centre.real, centre.real, centre.imag, centre.imag])
+    return np.array([x1, x2, y1, y2]).reshape(4, -1) + move[:, None]
+
+
 class _Path:
-    """Up from p by panels, for x between low and high. base: about t log|psi(p)|, the logarithm of what all is over."""
+    """Up from p by panels, and left where p < 0, for x between low and high. base: about t log|psi(p)|, the logarithm
+    of what all is over."""
 
     def __init__(self, law: _Law, p: float, low: float, high: float):
         self.law, self.m, self.t, self.p, self.low, self.high = law, law.m, law.t, p, low, high
+        left = min(LEFT * self.m / math.sqrt(self.t), FARTHEST) if p < 0 else 0.0
+        self.way = complex(-math.sin(left), math.cos(left))
         self.base = float(law.h[law.place == p][0])
         self.edge: list[np.ndarray] = []
-        self.log: list[np.ndarray] = []
-        self.beside: list[tuple[float, float]] = []
+        self.beside: list[np.ndarray] = []
         self.least: list[float] = []
         self.tail = math.inf
         starts, length, y = [0.0], 0.3 * abs(p), 0.0
         while not self.tail < -NATS and len(self.edge) < PANELS_MAX and length > 0:
-            length = self._lay(y, 4 * length)
+            length = self._lay(y, 2.4 * length)
             y += length
             starts.append(y)
             self.tail = self._log_tail_upper(y)
@@ -295,7 +317,8 @@ class _Path:
         x, w = legendre_rule(ORDER)
         self.length = np.diff(starts)
         mid = 0.5 * (np.array(starts[1:]) + np.array(starts[:-1]))
-        self.s = p + 1j * (mid[:, None] + np.multiply.outer(0.5 * self.length, x)).ravel()
+        self.y = (mid[:, None] + np.multiply.outer(0.5 * self.length, x)).ravel()
+        self.s = p + self.way * self.y
         self.w = np.multiply.outer(0.5 * self.length, w).ravel()
         on_line = epoch._on_line(self.m, self.t, self.s, False)
         if on_line is None:
@@ -307,65 +330,74 @@ class _Path:
         """The next panel, as long as bounds on its ellipse let it be; its length, 0 where there is none."""
         p = self.p
         while length > LEAST * max(abs(p), y):
-            low, high, below = p - MINOR * length, p + MINOR * length, y + (0.5 - MAJOR) * length
-            if below > 0 or low > 0 or high < 0:  # neither 0 nor what is on another sheet
-                edge = np.linspace(low, high, CELLS + 1)
-                log = self.t * self._log_psi_upper(edge[:-1], edge[1:], below, y + (0.5 + MAJOR) * length) - self.base
-                moved = [(at - p) * x + log for at in (edge[:-1], edge[1:]) for x in (self.low, self.high)]
+            centre = p + self.way * (y + 0.5 * length)
+            boxes = _boxes(centre, self.way, MAJOR * length, MINOR * length, CELLS)
+            low, high, below, _ = boxes
+            if below.min() > 0 or low.min() > 0 or high.max() < 0:  # neither 0 nor what is on another sheet
+                edge = self._bounded(boxes)
+                moved = [(edge[:2] * x).max(axis=0) + edge[2] for x in (self.low, self.high)]
                 if np.max(moved) < SLACK:
                     near = min(BESIDE * length, 0.5 * abs(p))
-                    sides = np.array([p - near]), np.array([p + near])
-                    beside = self.t * self._log_psi_upper(*sides, y - near, y + length + near)[0] - self.base
-                    self.edge.append(edge - p)
-                    self.log.append(log)
-                    self.beside.append((near, beside))
-                    self.least.append(math.hypot(max(abs(p) - MINOR * length, 0.0), max(below, 0.0)))
+                    self.edge.append(edge)
+                    around = _boxes(centre, self.way, 0.5 * length + near, near, 1, oval=False)
+                    self.beside.append(self._bounded(around))
+                    gap = np.hypot(np.maximum(np.maximum(low, -high), 0.0), np.maximum(below, 0.0))
+                    self.least.append(float(gap.min()))
                     return length
             length *= 0.6
         return 0.0
 
-    def _log_psi_upper(self, low: np.ndarray, high: np.ndarray, y1: float, y2: float) -> np.ndarray:
-        """log of a bound of |psi| at Re s in cells and Im s in [y1, y2], on the sheet of the upper half plane; where y1
-        <= 0 all cells are on one side of 0 [theory: allocation.path]."""
+    def _bounded(self, boxes: np.ndarray) -> np.ndarray:
+        """Both ends of Re s - p in each, and log of a bound of psi^t over e^base."""
+        low, high = boxes[:2] - self.p
+        return np.array([low, high, self.t * self._log_psi_upper(*boxes) - self.base])
+
+    def _log_psi_upper(self, low: np.ndarray, high: np.ndarray, y1: np.ndarray, y2: np.ndarray) -> np.ndarray:
+        """log of a bound of |psi| in boxes, on the sheet of the upper half plane; where some y1 <= 0 all are on one
+        side of 0 [theory: allocation.path]."""
         m, v = self.m, self.m * self.m
-        size = np.full(low.size, math.hypot(max(abs(low[0]), abs(high[-1])), max(y2, -y1)))
         # arg s - pi/2 at most where Re s < 0
-        turned = 0.5 * math.pi - np.arctan2(y1, np.maximum(-low if y1 > 0 else -high, 1e-300))
+        turned = 0.5 * math.pi - np.arctan2(y1, np.where(y1 > 0, -low, np.maximum(-high, 1e-300)))
         out, left = self.law.log_upper(np.maximum(high, 0.0)), low < 0
         if left.any():
+            size = np.maximum(np.hypot(low, np.minimum(y1, 0.0)), 1e-3 * y2)[left]
             most = float(turned[left].max())
-            out[left] = np.maximum(out[left], _log_most_upper(m, -low[left], size[left], most))
-        for T in TURNS * min(y1 * v, 1.4) if y1 > 0 else ():
+            out[left] = np.maximum(out[left], _log_most_upper(m, -low[left], size, most))
+        least = float(y1.min())
+        for T in TURNS * min(least * v, 1.4) if least > 0 else ():
             q = y1 * math.sin(T) + low * math.cos(T)
             one, up = np.full(low.size, np.inf), q > 0
             one[up] = self.law.log_phi_upper(q[up])
             if not up.all():
-                one[~up] = _log_most_upper(m, -q[~up], size[~up], max(float(turned.max()), T)) - q[~up]
+                size = np.maximum(-q, 1e-3 * y2)[~up]
+                one[~up] = _log_most_upper(m, -q[~up], size, max(float(turned.max()), T)) - q[~up]
             out = np.minimum(out, one + 0.5 * T * T / v + high)
         return out
 
     def _log_tail_upper(self, y: float) -> float:
-        """log of a bound of the integral of |psi|^t beyond y over y, infinite where it is not small: in cells, and by
-        phi(x) <= E X^-1/(ex)."""
+        """log of a bound of the integral of |psi|^t e^{Re(s - p)x} beyond y over y, infinite where it is not small: in
+        cells, and by phi(x) <= E X^-1/(ex)."""
         m, t, p, first, total = self.m, self.t, self.p, y, -math.inf
-        v = m * m
+        v, way, theta = m * m, self.way, math.atan2(self.way.imag, self.way.real)
+        part = 0.9 * math.cos(theta - 1.4)
         for _ in range(400):
             T = np.concatenate([np.minimum(TAIL_TURNS * y * v, 1.4), [0.2, 0.5, 1.0, 1.4]])
-            q = p * np.cos(T) + y * np.sin(T)
+            rise = np.cos(theta - T) * y
+            q = p * np.cos(T) + np.minimum(rise, 4 * rise)
             bound, up = np.full(T.size, np.inf), q > 0
             bound[up] = self.law.log_phi_upper(q[up])
             if not up.all():
-                turned = max(0.5 * math.pi - math.atan2(y, -p), 1.4)
-                bound[~up] = _log_most_upper(m, -q[~up], np.full(q[~up].size, math.hypot(p, 4 * y)), turned) - q[~up]
-            best = float((bound + 0.5 * T * T / v).min()) + p
-            total = np.logaddexp(total, t * best - self.base + math.log(3 * y))
+                turned = max(0.5 * math.pi - math.atan2(y * way.imag, -(p + y * way.real)), 1.4)
+                bound[~up] = _log_most_upper(m, -q[~up], np.maximum(-q[~up], 1e-3 * y), turned) - q[~up]
+            best = float((bound + 0.5 * T * T / v).min()) + p + y * way.real
+            wide = min(3 * y, 1 / max(-way.real * (t + self.low), 1e-300))  # of what falls by e^{Re s}
+            total = np.logaddexp(total, t * best - self.base + y * way.real * self.low + math.log(wide))
             y *= 4
             if total - math.log(first) > -NATS:
                 return math.inf
-            far = y * math.sin(1.4) + p * math.cos(1.4)
-            if far > 0.9 * y:
-                one = v - 1 - math.log(0.9 * y) + 0.5 * 1.4**2 / v + p
-                rest = math.log(y) + t * one - self.base
+            if p * math.cos(1.4) + y * math.cos(theta - 1.4) > part * y:
+                one = v - 1 - math.log(part * y) + 0.5 * 1.4**2 / v + p + y * way.real
+                rest = math.log(y) + t * one - self.base + y * way.real * self.low
                 if rest < total:
                     return float(np.logaddexp(total, rest)) - math.log(first) + 1e-9
         return math.inf
@@ -375,39 +407,45 @@ class _Path:
         p, base = self.p, self.p * x + self.base
         if not self.tail < -NATS:
             return np.zeros(x.size), np.full(x.size, np.inf), base
-        t, y, (log, off) = self.t, self.s.imag, self.nodes
+        t, y, (log, off) = self.t, self.y, self.nodes
         known = off < np.inf
-        kernel = (-1 / self.s) ** j * self.w
+        kernel = (-1 / self.s) ** j * self.w * (self.way / 1j)
         power = np.where(known, np.exp(t * log - self.base), 0.0) * kernel
         size, units = np.abs(power), 60 + y.size + 8 * t * np.abs(log) + 4 * abs(self.base)
-        err = size @ np.expm1(np.minimum(np.where(known, t * off, 0.0) + U * units, 600.0)) + WEIGHTS_OFF * size.sum()
+        err = size * (np.expm1(np.minimum(np.where(known, t * off, 0.0) + U * units, 600.0)) + WEIGHTS_OFF)
         # nodes are off by so much; |psi'| <= |psi| + |phi' e^s|, |phi'| <= e^{T^2/2v} with T = arg s - pi/2, or 0
         start = np.repeat(np.cumsum(self.length), ORDER)
-        moved = NODES_OFF * np.repeat(self.length, ORDER) + 4 * U * start
+        moved = NODES_OFF * np.repeat(self.length, ORDER) + 4 * U * (start + abs(p))
         turned = np.maximum(np.angle(self.s) - 0.5 * math.pi, 0.0) / self.m
         slope = t * (1 + np.exp(max(p, 0.0) + 0.5 * turned**2 - np.where(known, log.real, 0.0))) + j / np.abs(self.s)
-        err += (size * moved) @ slope * (1 + 1e-6)
-        err_x = float(size @ (4 * U * y + moved)) * (1 + 1e-6)
-        err += np.abs(kernel) @ np.where(known, 0.0, np.exp(np.minimum(t * log.real - self.base, 700.0)))
-        out = np.zeros(x.size)
+        err += size * moved * slope * (1 + 1e-6)
+        err += np.abs(kernel) * np.where(known, 0.0, np.exp(np.minimum(t * log.real - self.base, 700.0)))
+        errors = np.array([err, size * (4 * U * y + moved) * (1 + 1e-6)]).T
+        out, error = np.zeros(x.size), np.full(x.size, np.inf)
         asked = np.flatnonzero(near)
         for part in np.array_split(asked, 1 + asked.size * y.size // (1 << 18)):
-            out[part] = (np.exp(1j * np.multiply.outer(x[part], y)) @ power).real
+            xy = np.multiply.outer(x[part], y)
+            fall = np.exp(np.maximum(self.way.real * xy, -700.0))
+            out[part] = (fall * np.exp(1j * self.way.imag * xy) @ power).real
+            of_x = fall @ errors
+            error[part] = of_x[:, 0] + of_x[:, 1] * np.abs(x[part])
         missed, whole = np.where(near, 0.0, np.inf), np.zeros(x.size)
         place = 0.0
-        for length, edge, log_m, (beside, log_b), least in zip(
-            self.length, self.edge, self.log, self.beside, self.least, strict=True
-        ):
-            most = np.maximum(np.multiply.outer(x[near], edge[:-1]), np.multiply.outer(x[near], edge[1:])) + log_m
-            missed[near] += MISSED * length * least**-j * np.exp(np.minimum(most.max(axis=1), 700.0))
-            along = length * (0.5 * math.hypot(p, place)) ** -j * np.exp(np.minimum(log_b + beside * np.abs(x), 700.0))
-            whole += along
+        for length, edge, beside, least in zip(self.length, self.edge, self.beside, self.least, strict=True):
+            missed[near] += MISSED * length * least**-j * np.exp(_log_most_at(x[near], edge))
+            whole += length * (0.5 * abs(p + place * self.way)) ** -j * np.exp(_log_most_at(x, beside))
             place += length
-        ends = math.exp(self.tail) * self.end * math.hypot(p, self.end) ** -j
-        error = err + err_x * np.abs(x) + missed
+        ends = math.exp(self.tail) * self.end * abs(p + self.end * self.way) ** -j
+        error = error + missed
         less = ~(error < whole)  # then nothing is said of it but how large it may be
         error = np.where(less, whole, error) + ends
         return np.where(less, 0.0, out) / math.pi, error / math.pi * MORE, base
+
+
+def _log_most_at(x: np.ndarray, edge: np.ndarray) -> np.ndarray:
+    """log of the largest bound in boxes, of psi^t e^{(Re s - p)x}."""
+    most = np.maximum(np.multiply.outer(x, edge[0]), np.multiply.outer(x, edge[1])) + edge[2]
+    return np.minimum(most.max(axis=1, initial=-np.inf), 700.0)
 
 
 def _log_sum_upper(cells: tuple[np.ndarray, np.ndarray, np.ndarray, float], j: int, x: np.ndarray) -> np.ndarray:
