@@ -218,9 +218,7 @@ typedef struct {
     const void *S;            /* sums over the steps */
 } hs_contour;
 int64_t hs_contour_work(int b, int n_threads, int64_t n_outer);
-int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs_point *out);
-int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work, hs_crossing *out);
-/* the first of delta at eps = value (have_eps), out->delta, or the second of eps at log delta = value */
+/* delta at eps = value (have_eps), out->delta, or eps at log delta = value */
 int hs_contour_ask(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, hs_crossing *out);
 /* at n ascending eps, a row of ten numbers each: the status, log_scale, lower, estimate, upper and the five terms */
 int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, int64_t n_work, double *out);
@@ -244,7 +242,7 @@ void hs_point_logs(const hs_point *p, double *out);
 /* kept.c: a line for delta(eps) (have_eps: value = eps) or eps(delta) (value = log delta), kept in hs_kept_room()
  * doubles, is asked for either again while its run grows: of the n rows (m, q, k) that are new, the first n_kept are
  * added to `kept`. Then log delta(eps) in the other direction is at most *below, at eps or, for a root, at its lower
- * end. Making a line ends with HS_OK or HS_LOOSE as hs_contour_delta does. */
+ * end. Making a line ends with HS_OK or HS_LOOSE as hs_contour_ask does. */
 enum { HS_KEPT_MORE = 32768, HS_KEPT_NODES = 8192, HS_KEPT_LOOSE = 8 };
 int64_t hs_kept_room(void);
 int64_t hs_kept_size(const double *kept, int64_t n); /* of n doubles those that the line has */

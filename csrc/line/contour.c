@@ -261,29 +261,6 @@ const double hs_depths[HS_DEPTHS] = {1, 0.6, 0.35, 0.2, 0.1};
 /* A caller that has something else for long lines wants the first only. */
 static int depths(const hs_contour *C) { return C->n_max < HS_OUTER_MAX ? 1 : HS_DEPTHS; }
 
-/* The line at the saddle, and where that gives less than HS_OK lines below it: the first good answer, or the
- * narrowest. */
-int hs_contour_delta(hs_contour *C, double eps, double *work, int64_t n_work, hs_point *out)
-{
-    hs_sums S[HS_CHUNKS];
-    hs_point p;
-    int st, i, found = HS_NO_SADDLE;
-    for (i = 0; i < depths(C) && found != HS_OK; i++) {
-        C->eps = eps;
-        st = line_prepare(C, 1, 0, hs_depths[i], work, n_work, S);
-        if (!st) st = hs_line_point(C, eps, &p);
-        if (st == HS_NO_SADDLE) break;
-        if (st == HS_OK ||
-            (st == HS_LOOSE &&
-             (found != HS_LOOSE || p.upper - p.lower < (out->upper - out->lower) * (p.estimate / out->estimate)))) {
-            *out = p;
-            found = st;
-        } else if (found != HS_LOOSE) found = st;
-        if (st == HS_LOOSE && 4 * p.rounding > p.upper - p.lower) break; /* which only grows below */
-    }
-    return found;
-}
-
 /* The point at eps on a prepared contour as a row of hs_contour_curve: status, log_scale, lower, estimate, upper,
  * the five terms. */
 static int row_at(const hs_contour *C, double eps, double *o)
@@ -334,7 +311,7 @@ int hs_contour_curve(hs_contour *C, int64_t n, const double *eps, double *work, 
 }
 
 /* Finds the root on a frozen line. */
-int hs_line_root(hs_contour *C, double log_delta, hs_crossing *out)
+static int line_root(hs_contour *C, double log_delta, hs_crossing *out)
 {
     hs_curve curve = {.at = line_at, .self = C, .log_delta = log_delta};
     hs_value v;
@@ -348,17 +325,35 @@ int hs_line_root(hs_contour *C, double log_delta, hs_crossing *out)
     return v.upper - v.lower <= 2 * C->rtol * v.value ? HS_OK : HS_LOOSE;
 }
 
-/* As hs_contour_delta. */
-int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work, hs_crossing *out)
+int hs_line_answer(hs_contour *C, int have_eps, double value, hs_crossing *out)
 {
+    if (!have_eps) return line_root(C, value, out);
+    out->lower = out->estimate = out->upper = value;
+    return hs_line_point(C, value, &out->delta);
+}
+
+/* Whether one answer is narrower than another, a root by its width and a point by that in parts of delta. */
+static int narrower(int have_eps, const hs_crossing *one, const hs_crossing *other)
+{
+    const hs_point *p = &one->delta, *o = &other->delta;
+    if (have_eps) return p->upper - p->lower < (o->upper - o->lower) * (p->estimate / o->estimate);
+    return one->upper - one->lower < other->upper - other->lower;
+}
+
+/* The line at the saddle, and where that gives less than HS_OK lines below it: the first good answer, or the
+ * narrowest. */
+int hs_contour_ask(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, hs_crossing *out)
+{
+    hs_sums S[HS_CHUNKS];
+    hs_crossing at = {0};
     int i, found = HS_NO_SADDLE;
     for (i = 0; i < depths(C) && found != HS_OK; i++) {
-        hs_sums S[HS_CHUNKS];
-        hs_crossing at;
-        int st = line_prepare(C, 0, log_delta, hs_depths[i], work, n_work, S);
-        if (!st) st = hs_line_root(C, log_delta, &at);
+        int st;
+        if (have_eps) C->eps = value;
+        st = line_prepare(C, have_eps, value, hs_depths[i], work, n_work, S);
+        if (!st) st = hs_line_answer(C, have_eps, value, &at);
         if (st == HS_NO_SADDLE) break;
-        if (st == HS_OK || (st == HS_LOOSE && (found != HS_LOOSE || at.upper - at.lower < out->upper - out->lower))) {
+        if (st == HS_OK || (st == HS_LOOSE && (found != HS_LOOSE || narrower(have_eps, &at, out)))) {
             *out = at;
             found = st;
         } else if (found != HS_LOOSE) found = st;
@@ -366,10 +361,4 @@ int hs_contour_eps(hs_contour *C, double log_delta, double *work, int64_t n_work
             break; /* which only grows below */
     }
     return found;
-}
-
-int hs_contour_ask(hs_contour *C, int have_eps, double value, double *work, int64_t n_work, hs_crossing *out)
-{
-    if (have_eps) return hs_contour_delta(C, value, work, n_work, &out->delta);
-    return hs_contour_eps(C, value, work, n_work, out);
 }

@@ -114,10 +114,7 @@ static int kept_answer(kept_line *L, int have_eps, double value, hs_crossing *ou
     if (have_eps) L->C.eps = value;
     L->C.S = &L->S;
     hs_line_freeze(&L->C, &L->S);
-    if (have_eps) {
-        st = hs_line_point(&L->C, value, &out->delta);
-        out->lower = out->estimate = out->upper = value;
-    } else st = hs_line_root(&L->C, value, out);
+    st = hs_line_answer(&L->C, have_eps, value, out);
     *below = HUGE_VAL;
     if (st <= HS_LOOSE && L->K_o < HUGE_VAL) {
         double most = L->t * (fabs(out->lower) + 1) + fabs(L->K_o);

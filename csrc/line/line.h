@@ -117,7 +117,7 @@ int hs_line_visit(hs_contour *C, int have_eps, double log_delta, double depth, d
                   hs_sums *S); /* contour.c */
 void hs_line_freeze(hs_contour *C, hs_sums *S);
 int hs_line_point(const hs_contour *C, double eps, hs_point *out);
-int hs_line_root(hs_contour *C, double log_delta, hs_crossing *out);
+int hs_line_answer(hs_contour *C, int have_eps, double value, hs_crossing *out);
 double hs_fit_upper(const hs_contour *C, double s, double excess, double *work); /* fit.c */
 int hs_fit_visit(const hs_contour *C, double *work, hs_sums *S);
 

@@ -39,7 +39,8 @@ static double start(const run *W)
 static int fine(run *W)
 {
     hs_contour *C = &W->C, own = {0};
-    hs_point p;
+    hs_crossing at;
+    const hs_point *p = &at.delta;
     int j;
     memset(C, 0, sizeof *C);
     W->log_delta = -between(1.5, 14);
@@ -67,9 +68,10 @@ static int fine(run *W)
     own.T0 = 31;
     own.rtol = 1e-11;
     own.n_max = HS_OUTER_MAX;
-    if (hs_contour_delta(&own, start(W), line_work, hs_contour_work(LEVELS, 1, HS_OUTER_MAX), &p) > HS_LOOSE) return 0;
-    if (p.upper - p.lower > 1e-9 * p.estimate) return 0;
-    W->truth = p.log_scale + log(p.estimate);
+    if (hs_contour_ask(&own, 1, start(W), line_work, hs_contour_work(LEVELS, 1, HS_OUTER_MAX), &at) > HS_LOOSE)
+        return 0;
+    if (p->upper - p->lower > 1e-9 * p->estimate) return 0;
+    W->truth = p->log_scale + log(p->estimate);
     return 1;
 }
 

@@ -71,10 +71,10 @@ static void one(double sigma, double q, double k, double eps, double log_delta)
         hs_point p = {0};
         hs_crossing e = {0};
         hs_contour C = contour_of(&m, &q, &k, 1, add, 1);
-        int st = hs_contour_delta(&C, eps, work, n_work, &p);
-        check_delta("contour_delta", st, &p, sigma, q, k, eps, add);
+        int st = hs_contour_ask(&C, 1, eps, work, n_work, &e);
+        check_delta("contour_delta", st, &e.delta, sigma, q, k, eps, add);
         C = contour_of(&m, &q, &k, 1, add, 1);
-        st = hs_contour_eps(&C, log_delta, work, n_work, &e);
+        st = hs_contour_ask(&C, 0, log_delta, work, n_work, &e);
         check_eps("contour_eps", st, e.lower, e.estimate, e.upper, sigma, q, k, log_delta, add);
         if (q >= 1) continue;
         st = hs_hyperbola_delta(&run, eps, log(1e-9), work, n_work, &p);
@@ -120,10 +120,10 @@ static void many_steps(void)
             hs_point p = {0};
             hs_crossing e = {0};
             hs_contour C = contour_of(m, q, k, b, add, 1);
-            int st = hs_contour_delta(&C, 3, lent, need, &p);
-            check_delta("contour_delta, steps", st, &p, 0, 0, b, 3, add);
+            int st = hs_contour_ask(&C, 1, 3, lent, need, &e);
+            check_delta("contour_delta, steps", st, &e.delta, 0, 0, b, 3, add);
             C = contour_of(m, q, k, b, add, 1);
-            st = hs_contour_eps(&C, -14, lent, need, &e);
+            st = hs_contour_ask(&C, 0, -14, lent, need, &e);
             check_eps("contour_eps, steps", st, e.lower, e.estimate, e.upper, 0, 0, b, -14, add);
             if (b > 7) continue;
             st = hs_hyperbola_delta(&run, 1, log(1e-9), work, n_work, &p);

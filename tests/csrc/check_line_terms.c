@@ -308,20 +308,19 @@ static void eps_ends(int kind)
 {
     line *L = malloc(sizeof *L);
     double log_delta = -between(0.5, 12), delta[2] = {0, 0};
-    hs_crossing e;
-    hs_point p;
+    const int64_t room = hs_contour_work(1, 1, HS_OUTER_MAX);
+    hs_crossing e, at;
     int i;
     any_run(L, kind, 0.05, 4, 4);
     L->C.T0 = between(1, 12);
     L->C.rtol = 1;
-    if (own_contour_eps(&L->C, log_delta, work_fine, hs_contour_work(1, 1, HS_OUTER_MAX), &e) <= HS_LOOSE) {
+    if (own_contour_ask(&L->C, 0, log_delta, work_fine, room, &e) <= HS_LOOSE) {
         for (i = 0; i < 2; i++) {
             L->C.T0 = FINE;
             L->C.rtol = 1e-11;
             L->C.n_max = HS_OUTER_MAX;
-            if (own_contour_delta(&L->C, i ? e.upper : e.lower, work_fine, hs_contour_work(1, 1, HS_OUTER_MAX), &p) <=
-                HS_LOOSE)
-                delta[i] = p.estimate * exp(p.log_scale - log_delta);
+            if (own_contour_ask(&L->C, 1, i ? e.upper : e.lower, work_fine, room, &at) <= HS_LOOSE)
+                delta[i] = at.delta.estimate * exp(at.delta.log_scale - log_delta);
         }
         if (delta[0] > 0) term("eps-lower", 0.5 / delta[0], 0.5, 1e-9);
         if (delta[1] > 0) term("eps-upper", 0.5 * delta[1], 0.5, 1e-9);

@@ -215,7 +215,7 @@ static void eps_ends(void)
     hs_crossing e;
     hs_prawitz S;
     hs_contour C = {0};
-    hs_point p;
+    hs_crossing at;
     int kind, i;
     any_run(&S, &kind, &m, &q, &k, 0, between(1, 10));
     if (hs_prawitz_eps(&S, log_delta, work, hs_prawitz_work(), &e)) return;
@@ -230,8 +230,8 @@ static void eps_ends(void)
     C.T0 = 31;
     for (i = 0; i < 2; i++) {
         double end = i ? e.upper : e.lower;
-        if (!(fabs(end) < HUGE_VAL) || hs_contour_delta(&C, end, more, n_more, &p)) return;
-        delta[i] = p.estimate * exp(p.log_scale - log_delta);
+        if (!(fabs(end) < HUGE_VAL) || hs_contour_ask(&C, 1, end, more, n_more, &at)) return;
+        delta[i] = at.delta.estimate * exp(at.delta.log_scale - log_delta);
     }
     term("eps-lower", 0.5 / delta[0], 0.5, 1e-9);
     term("eps-upper", 0.5 * delta[1], 0.5, 1e-9);

@@ -233,10 +233,10 @@ static double log_lower(const hs_run *run, double eps)
 {
     static double *more;
     hs_contour C = {.run = *run, .n_threads = 1, .n_max = 4096, .rtol = 1e-9, .T0 = 30};
-    hs_point p;
+    hs_crossing at;
     if (!more) more = malloc(sizeof *more * (size_t)hs_contour_work(1, 1, 4096));
-    if (!more || hs_contour_delta(&C, eps, more, hs_contour_work(1, 1, 4096), &p)) return NAN;
-    return log(p.lower) + p.log_scale;
+    if (!more || hs_contour_ask(&C, 1, eps, more, hs_contour_work(1, 1, 4096), &at)) return NAN;
+    return log(at.delta.lower) + at.delta.log_scale;
 }
 
 /* The upper end that needs no grid, against the contour; and what holds at every eps, at some eps near the best one. */

@@ -92,7 +92,7 @@ static void contours(void)
     for (int i = 0; i < 4 * 3 * 3 * 4; i += step) {
         hs_pair pair[3] = {{0}};
         hs_contour C = {0};
-        hs_point p;
+        hs_crossing at;
         double *work = malloc(sizeof(double) * (size_t)n), target = -8 - i / step % 5 * 9;
         int b = 1 + i % 3, st;
         pair[0].branches = 2;
@@ -116,16 +116,16 @@ static void contours(void)
         C.run.q = rate;
         C.run.k = count;
         C.run.pair = pair;
-        st = hs_contour_eps(&C, target, work, n, &e);
+        st = hs_contour_ask(&C, 0, target, work, n, &e);
         expect(st >= 0 && st <= hs_status_last(), "status", st, i, 0);
         if (st <= HS_LOOSE) {
             expect(e.lower <= e.estimate && e.estimate <= e.upper && e.upper < HUGE_VAL, "root", e.lower, e.estimate,
                    e.upper);
-            st = hs_contour_delta(&C, e.lower, work, n, &p);
-            found = st > HS_LOOSE ? target : p.log_scale + log(p.upper);
+            st = hs_contour_ask(&C, 1, e.lower, work, n, &at);
+            found = st > HS_LOOSE ? target : at.delta.log_scale + log(at.delta.upper);
             expect(found >= target - 1e-9, "point at the lower end", target, found, i);
-            st = hs_contour_delta(&C, e.upper, work, n, &p);
-            found = st > HS_LOOSE ? target : p.log_scale + log(p.lower);
+            st = hs_contour_ask(&C, 1, e.upper, work, n, &at);
+            found = st > HS_LOOSE ? target : at.delta.log_scale + log(at.delta.lower);
             expect(found <= target + 1e-9, "point at the upper end", target, found, i);
         }
         C.t = 0;

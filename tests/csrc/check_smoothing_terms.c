@@ -26,6 +26,7 @@ static void whole(void)
     hs_contour C = {0};
     hs_prawitz S = {0};
     hs_point truth, p;
+    hs_crossing at;
     hs_cgf cgf;
     int i;
     cgf = hs_cgf_estimate(m, q, add ? -1e-9 : 1);
@@ -39,7 +40,8 @@ static void whole(void)
     C.run.k = &k;
     C.rtol = 1e-10;
     C.T0 = 31;
-    if (hs_contour_delta(&C, eps, more, n_more, &truth)) return;
+    if (hs_contour_ask(&C, 1, eps, more, n_more, &at)) return;
+    truth = at.delta;
     S.run.b = 1;
     S.run.add = add;
     S.run.kind = &kind;
