@@ -21,7 +21,7 @@ from .routes import bounds, general
 from .routes.contour import MOST_NODES, POINT, ROOT, complement_of_gaussians
 from .routes.kept import largest as largest_kept
 from .routes.question import Question
-from .routes.table import EPS_BOTTOM, GAUSSIAN, GENERAL, ROUTES, TABLE, TERMS
+from .routes.table import AUTO, EPS_BOTTOM, ROUTES, TABLE, TERMS
 from .threads import in_order, threads
 from .what.allocation import observers
 from .what.mechanism import Run, as_run, real
@@ -498,7 +498,7 @@ class _Settings(Question):
     def _try(self, have_eps: int, add: int, at: float):
         """The route asked for, or with `auto` all in turn until the answer is good enough: what they leave."""
         found, wanted, before = None, GOOD_ENOUGH if self.rtol is None else self.rtol, ""
-        names = GENERAL if not self.gaussian else GAUSSIAN
+        names = AUTO[1:] if self.gaussian else AUTO
         for name in names if self.route == "auto" else (self.route,):
             if before == "contour" and not (found and found.width <= wanted):
                 _note(self, have_eps, at, found)

@@ -419,11 +419,9 @@ TABLE = {
 the contour, whose name its answers have, by lines that `auto` does not ask before rare jumps are taken apart: longer
 ones, or of pairs those that aim at less."""
 
-GAUSSIAN = ("contour", "jumps", "long", "saddlepoint", "prv", "pld", "moments")
-"""What `auto` tries for a run of Gaussian steps, in order, until an interval is good enough."""
-
-GENERAL = ("exact", "contour", "jumps", "long", "pld", "prv", "moments")
-"""The same for any other run."""
+AUTO = ("exact", "contour", "jumps", "long", "pld", "prv", "moments")
+"""What `auto` tries, in order, until an interval is good enough; of Gaussian steps not the first, which their contour
+does itself."""
 
 ROUTES = ("auto", *(name for name in TABLE if name not in ("exact", "jumps", "moments", "long", "compressed")))
 """What a caller may ask for."""
