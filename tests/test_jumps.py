@@ -551,21 +551,6 @@ def test_the_sum_by_which_two_sides_differ():  # [theory: small.one-sided]
             assert mean <= ((lift - u * q) * math.expm1(m * m) + q * lift) * (1 + 1e-10)
 
 
-def test_points_squeeze_a_root():  # [theory: line.root]
-    """Both ends of a root that is known, moved apart, come back around it; where no line takes a point they stay."""
-    paired = paired_steps(hs.poisson_subsampled(hs.gaussian(1.3), 3e-3) * 40, "replace_one", False)
-    line = contour.pair_root(paired, 0, 1e-6)
-    for below, above in ((0.5, 1.01), (0.99, 3.0), (0.9, 1.1)):
-        wide = line._replace(lower=below * line.lower, upper=above * line.upper, route="jumps")
-        found = one_sided.squeezed(paired, 0, wide, 1e-6)
-        assert found.lower <= line.upper
-        assert line.lower <= found.upper
-        assert found.width < 1e-9
-    sparse = paired_steps(hs.poisson_subsampled(hs.gaussian(1.24), 5e-5) * 12, "replace_one", False)
-    wide = one_sided.root(sparse, 3.6e-18)
-    assert one_sided.squeezed(sparse, 0, wide, 3.6e-18) == wide
-
-
 def test_the_sum_by_which_two_sides_differ_where_a_rate_has_no_square():
     """e^{ur} - 1 - uq of the smallest rates, times e^{m^2}: their exponent is 1e34 and more."""
     steps = Rows(np.array([12.0, 0.5]), np.array([3e-18, 0.3]), np.array([1e9, 100.0]))

@@ -226,49 +226,39 @@ def shape(steps: Rows, add: int, eps: float, rtol: float = RTOL, n_threads: int 
     return answer and ("hyperbola" if any(answer is one for one in bent) else "line", answer.nodes)
 
 
-def pair_point(
+def pair(
+    have_eps: int,
     paired: PairedSteps,
     add: int,
-    eps: float,
+    at: float,
     rtol: float = RTOL,
     n_threads: int = 1,
     nodes: Callable[[], int] = all_nodes,
-) -> Point | None:
-    """A certified point of a run with two-sided pairs, or None. nodes: as in `point`."""
-    return _pair_point(paired, _answer(POINT, paired.steps, add, eps, rtol, n_threads, nodes, paired))
+):
+    """A certified point at eps, or root at delta, of a run with two-sided pairs, or None. nodes: as in `found`."""
+    return _of_pairs(
+        have_eps, paired, at, lambda x: _answer(have_eps, paired.steps, add, x, rtol, n_threads, nodes, paired)
+    )
 
 
-def pair_root(
-    paired: PairedSteps,
-    add: int,
-    delta: float,
-    rtol: float = RTOL,
-    n_threads: int = 1,
-    nodes: Callable[[], int] = all_nodes,
-) -> Root | None:
-    """A certified root of a run with two-sided pairs, or None."""
-    return _pair_root(paired, delta, lambda at: _answer(ROOT, paired.steps, add, at, rtol, n_threads, nodes, paired))
+pair_point, pair_root = functools.partial(pair, POINT), functools.partial(pair, ROOT)
 
 
-def _pair_point(paired: PairedSteps, answer) -> Point | None:
-    """What was dropped is at +inf: it can only raise delta [theory: small.dropped]."""
-    whole = answer and answer.certified("contour")
-    if not (whole and paired.dropped):
-        return whole
-    return whole._replace(upper=log_sum(whole.upper, math.log(paired.dropped)))
-
-
-def _pair_root(paired: PairedSteps, delta: float, ask) -> Root | None:
-    """The upper end is that of delta less what was dropped. ask: the answer for the log of a delta."""
-    if not paired.dropped < 0.5 * delta:
+def _of_pairs(have_eps: int, paired: PairedSteps, at: float, ask):
+    """What was dropped is at +inf: it can only raise delta, and the upper end of a root is that of delta less it
+    [theory: small.dropped]. ask: the answer at an eps, or for the log of a delta."""
+    dropped, upper = paired.dropped, None
+    if not have_eps and not dropped < 0.5 * at:
         return None
-    log_delta = math.log(delta)
-    answer = ask(log_delta)
+    answer = ask(at if have_eps else math.log(at))
     whole = answer and answer.certified("contour")
-    if not (whole and paired.dropped):
+    if not (whole and dropped):
         return whole
-    less = ask(log_delta + math.log1p(-paired.dropped / delta) - log_slack(log_delta))
-    return less and whole._replace(upper=max(whole.upper, less.upper))
+    if have_eps:
+        upper = log_sum(whole.upper, math.log(dropped))
+    elif less := ask(math.log(at) + math.log1p(-dropped / at) - log_slack(math.log(at))):
+        upper = max(whole.upper, less.upper)
+    return None if upper is None else whole._replace(upper=upper)
 
 
 def long(have_eps: int, question, add: int, at: float):
@@ -277,14 +267,9 @@ def long(have_eps: int, question, add: int, at: float):
     return answer and answer.certified("contour")
 
 
-def long_pair_point(paired: PairedSteps, question, add: int, eps: float) -> Point | None:
-    """A point of a run of pairs by such lines."""
-    return _pair_point(paired, _long_answer(POINT, question, add, eps, paired))
-
-
-def long_pair_root(paired: PairedSteps, question, add: int, delta: float) -> Root | None:
-    """A root of a run of pairs by such lines."""
-    return _pair_root(paired, delta, lambda at: _long_answer(ROOT, question, add, at, paired))
+def long_pair(have_eps: int, paired: PairedSteps, question, add: int, at: float):
+    """The same of a run of pairs, at an eps or a delta."""
+    return _of_pairs(have_eps, paired, at, lambda x: _long_answer(have_eps, question, add, x, paired))
 
 
 def _long_answer(have_eps: int, question, add: int, at: float, paired: PairedSteps | None = None):

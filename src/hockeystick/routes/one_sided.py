@@ -27,12 +27,6 @@ from .question import SHARP
 PART = 1e-4
 """Part of delta that Pr[Z > s] may be."""
 
-LOOKS, WIDE = 7, 3e-4
-"""Points by which a root is squeezed, and the relative width from which it is."""
-
-STEEP, PROMISING = 10.0, 0.2
-"""What the fall of log delta times eps is about, and how much narrower than the root points have to be for more."""
-
 TILTS = np.geomspace(1e-4, 30, 64)
 """u times the largest r."""
 
@@ -108,33 +102,6 @@ def root(paired: PairedSteps, delta: float, known: Root | None = None) -> Root |
     end = _point(steps, upper)
     terms = -math.expm1(min(end.estimate - log_delta, 0.0)) if end else 1.0, *least.terms[1:]
     return Root(max(least.lower, 0.0), min(max(least.estimate, 0.0), upper), upper, terms, "jumps")
-
-
-def squeezed(paired: PairedSteps, add: int, found: Root, delta: float) -> Root:
-    """The root with ends moved in by certified points between them, as delta falls with eps [theory: line.root]: lines
-    may take the pairs at an eps though they find no root."""
-    log_delta = math.log(delta)
-    slack, (lower, eps, upper) = 2 * log_slack(log_delta), found[:3]
-    steep, known, before, off_before = STEEP / max(upper, 1e-300), None, math.nan, math.nan
-    for look in range(LOOKS):
-        if not lower < eps < upper:
-            eps = 0.5 * (lower + upper)
-        point = contour.pair_point(paired, add, eps)
-        if not (point and point.width <= PROMISING * STEEP * found.width):
-            break
-        known = point
-        if point.lower >= log_delta + slack:
-            lower = max(lower, eps)
-        if point.upper <= log_delta - slack:
-            upper = min(upper, eps)
-        off = point.estimate - log_delta
-        if (eps - before) * (off_before - off) > 0:
-            steep = (off_before - off) / (eps - before)
-        before, off_before = eps, off
-        eps += (off + (-1) ** look * 1.1 * max(point.upper - point.estimate, point.estimate - point.lower)) / steep
-    if known is None or not upper - lower < found.upper - found.lower:
-        return found
-    return Root(lower, min(max(before, lower), upper), upper, known.terms, known.route)
 
 
 def _point(steps: Rows, eps: float) -> Point | None:

@@ -139,13 +139,8 @@ def _long(question, have_eps: int, add: int, at: float):
     if question.gaussian:
         return contour.long(have_eps, question, add, at if have_eps else math.log(at))
     paired = paired_steps(question.run, question.adjacency, bool(add))
-    if paired is None or have_eps:
-        return paired and contour.long_pair_point(paired, question, add, at)
-    found = contour.long_pair_root(paired, question, add, at)
-    found = meet(found and _clipped(found), question.known, question.run)
-    if question.adjacency == "replace_one" and found and found.width > one_sided.WIDE:
-        return one_sided.squeezed(paired, add, found, at)
-    return found
+    found = paired and contour.long_pair(have_eps, paired, question, add, at)
+    return found if have_eps or not found else _clipped(found)
 
 
 def _larger_contour(question, have_eps: int, at: float):
