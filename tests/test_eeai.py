@@ -277,11 +277,3 @@ def test_constant_is_above_the_error():  # [theory: edgeworth.finite-sample, edg
             log_scale, value = _core.edgeworth_delta(Y, X, 1, 1, eps)
             worst = max(worst, abs(math.exp(log_scale) * value - math.exp(edgeworth.point(steps, add, eps)[0])))
         assert 0 < worst <= D
-
-
-def test_published_tail_bounds():
-    tail = [finite_sample.noisy_sgd_tail_upper(1.25, 0.01, 1000, eps) for eps in (0.5, 4, 100)]
-    assert tail == pytest.approx([1.9999, 1.997, 0.896], abs=5e-4)
-    mean = _core.edgeworth_moments(LAPLACE, 1.0, 0.1, *legendre_rule(RULE))[0][0]
-    tail = [finite_sample.laplace_tail_upper(1.0, 0.1, 100, mean, eps) for eps in (1, 3, 5)]
-    assert tail == pytest.approx([0.4557, 9.83e-3, 8.71e-6], rel=1e-3)

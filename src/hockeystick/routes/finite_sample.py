@@ -18,8 +18,6 @@ The bounds are proved, rounding included. Every term but the differences grows w
 rounded up; `loose` is how far, relatively, K3t and K4 may then lie above the truth, and where a term falls with one of
 them, or at the far limit of an integral, the lower value is taken. Differences of incomplete gamma and exponential
 integrals are rounded up on their own; what is left, sums and products of positive terms, is enlarged by 1e-9 of itself.
-
-Also the published tail bounds, as numbers for comparison, not rounded outward: they are far weaker than Chernoff's.
 """
 
 from __future__ import annotations
@@ -249,44 +247,3 @@ def _normal_gap_upper(T: float, T_up: float) -> float:
         first, second = (Ends(_e1(f(T_up) * UP).lower, _e1(f(T) * DOWN).upper) for f in (one, two))
         gap += max(first.upper - second.lower, second.upper - first.lower)
     return gap
-
-
-# -- published tail bounds ---------------------------------------------------------------------------------------------
-
-
-SLACK = 1e-11
-"""Part of the terms of a published bound that their quadrature and rounding may take."""
-
-
-def noisy_sgd_tail_upper(m: float, q: float, k: float, eps: float) -> float:
-    """2 exp(-(eps + k eta)^2/(8 k tau^2)) >= P(sum X > eps), X the subsampled Gaussian loss without the record [WGZ22,
-    Thm 1], the smallest over the split point a (0.05 to 8). Kept for comparison: practically empty; use Chernoff's
-    bound. SLACK of all terms pays for the quadrature and for rounding."""
-    from scipy.special import log_ndtr, ndtr
-
-    best = 2.0
-    x, w = np.polynomial.legendre.leggauss(200)
-    for a in np.linspace(0.05, 8, 160):
-        g = 0.5 * (a + 12) * (x + 1) - 12  # e^-72 is left out below -12
-        loss = np.log1p(q * np.expm1(m * g - m * m / 2))
-        sf, phi = math.exp(log_ndtr(-a)), math.exp(-a * a / 2) / math.sqrt(2 * math.pi)
-        more = phi / sf - a
-        end = math.log1p(q * math.expm1(m * a - m * m / 2))
-        terms = w * 0.5 * (a + 12) * loss * np.exp(-g * g / 2) / math.sqrt(2 * math.pi)
-        rest = sf * (end + m * more)
-        eta = -float(terms.sum() + rest) - SLACK * float(np.abs(terms).sum() + abs(rest))
-        if eta <= 0 or eps + k * eta <= 0:
-            continue
-        inner = ndtr(a + more) - ndtr(a)
-        spread = (more * m) ** 2 / (-2 * math.log(inner)) if 0 < inner < 1 else math.inf
-        tau2 = max((end + m * more - math.log1p(-q)) ** 2 / 4, m * m, spread)
-        best = min(best, 2 * math.exp(-((eps + k * eta) ** 2) / (8 * k * tau2) * (1 - SLACK)))
-    return best
-
-
-def laplace_tail_upper(m: float, q: float, k: float, mean: float, eps: float) -> float:
-    """exp(-2 (eps - k mean)^2/(k r^2)) >= P(sum X > eps), X the subsampled Laplace loss, r its range [WGZ22, Prop.
-    4.5]."""
-    span = math.log1p(q * math.expm1(m)) - math.log1p(q * math.expm1(-m))
-    gap = eps - k * mean
-    return math.exp(-2 * gap * gap / (k * span * span)) if gap > 0 else 1.0
