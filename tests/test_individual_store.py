@@ -3,7 +3,6 @@
 import gc
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
+from damage import change, spoiled
 from hockeystick.individual import data
 from hockeystick.store import StoreError
 
@@ -203,21 +203,8 @@ def damage(path, what):
             file.seek(-1, 1)
             file.write(bytes([byte[0] ^ 64]))
         return "checksum"
-    if what == "ledger truncated":
-        os.truncate(ledger, ledger.stat().st_size // 2)
-        return "corrupted"
-    if what == "ledger foreign":
-        ledger.write_bytes(b"not a database at all, but long enough to be one" * 100)
-        return "not a state file"
-    if what == "ledger empty":
-        ledger.write_bytes(b"")
-        return "not a state file"
-    if what == "another database":
-        ledger.unlink()
-        with sqlite3.connect(ledger) as other:
-            other.execute("CREATE TABLE t (x)")
-        other.close()
-        return "application id"
+    if says := spoiled(ledger, what.removeprefix("ledger ")):
+        return says
     statement, says = {
         "state": ("UPDATE manifest SET state = replace(state, ': 5', ': 4')", "checksum"),
         "journal": ("UPDATE journal SET entry = replace(entry, '2.0', '2.1') WHERE step = 2", "checksum"),
@@ -226,9 +213,7 @@ def damage(path, what):
         "kind": ("UPDATE manifest SET kind = 'gdp_filter'", "GDPFilter, not of IndividualGDPFilter"),
         "version": ("PRAGMA user_version = 99", "version 99"),
     }[what]
-    with sqlite3.connect(ledger) as other:
-        other.execute(statement)
-    other.close()
+    change(ledger, statement)
     return says
 
 

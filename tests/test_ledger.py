@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
+from damage import change, spoiled
 from hockeystick import ledger
 from hockeystick.recorded import RecordedRun
 from hockeystick.what.given import REGISTERED
@@ -496,21 +497,8 @@ def test_an_interrupted_step_is_not_recorded(tmp_path, monkeypatch):
 
 def damage(path, what):
     """Damage a ledger; returns what the message must say."""
-    if what == "foreign":
-        path.write_bytes(b"sigma,q,steps\n" * 500)
-        return "not a state file"
-    if what == "empty":
-        path.write_bytes(b"")
-        return "not a state file"
-    if what == "truncated":
-        os.truncate(path, path.stat().st_size // 2)
-        return "corrupted"
-    if what == "another database":
-        path.unlink()
-        with sqlite3.connect(path) as other:
-            other.execute("CREATE TABLE t (x)")
-        other.close()
-        return "application id"
+    if says := spoiled(path, what):
+        return says
     statement, says = {
         "newer": ("PRAGMA user_version = 2", "version 2; this release reads 1"),
         "kind": ("UPDATE manifest SET kind = 'gdp_filter'", "GDPFilter, not of Accountant"),
@@ -524,9 +512,7 @@ def damage(path, what):
         ),
         "manifest lost": ("DELETE FROM manifest", "no manifest"),
     }[what]
-    with sqlite3.connect(path) as other:
-        other.execute(statement)
-    other.close()
+    change(path, statement)
     return says
 
 
