@@ -214,22 +214,25 @@ RUNS = [
 ]
 
 
+def rule_meets(ruled, steps, add, delta):
+    """Certified intervals of a rule and of all steps intersect, and that of the rule is hardly wider."""
+    whole = contour.root(steps, add, math.log(delta))
+    other = contour.point(steps, add, whole.estimate)
+    found = line(0, ruled, add, math.log(delta)).certified("compressed")
+    assert found.lower <= whole.upper and whole.lower <= found.upper
+    assert found.width <= 1.5 * whole.width + 1e-10
+    point = line(1, ruled, add, whole.estimate).certified("compressed")
+    assert point.lower <= other.upper and other.lower <= point.upper
+    assert 0 < point.terms[-1] < point.width
+
+
 @pytest.mark.parametrize("case", RUNS, ids=str)
 @pytest.mark.parametrize("add", [0, 1])
 def test_rules_and_all_steps_meet(case, add):  # [theory: compression.real, compression.tail, compression.gaussian]
-    """Certified intervals of the two intersect, and that of the rule is at most twice as wide, plus 1e-10."""
     n, low, high, q, most, delta = case
     steps = steps_of(np.random.default_rng(n + most), n, low, high, q, most)
-    whole = contour.root(steps, add, math.log(delta))
-    other = contour.point(steps, add, whole.estimate)
     for merged in (True, False):
-        ruled = ruled_of(steps, merged)
-        found = line(0, ruled, add, math.log(delta)).certified("compressed")
-        assert found.lower <= whole.upper and whole.lower <= found.upper
-        assert found.width <= 1.5 * whole.width + 1e-10
-        point = line(1, ruled, add, whole.estimate).certified("compressed")
-        assert point.lower <= other.upper and other.lower <= point.upper
-        assert 0 < point.terms[-1] < point.width
+        rule_meets(ruled_of(steps, merged), steps, add, delta)
 
 
 SPARSE = [(1000, 1.0, 1.03, 1e-3, 2, 1e-5), (700, 0.9, 0.95, 1e-4, 200, 1e-6)]

@@ -240,15 +240,21 @@ def two_pair_runs(branches, eps, other=None):
     return total
 
 
+def any_branches(rng, kind, most=-1.5, shift=1.2, of=-1):
+    """One branch, or two of a public mixture; a loss of the last, or another, to ask about."""
+    q, m, w = 10 ** rng.uniform(-5, most), math.exp(rng.uniform(-2.3, shift)), rng.uniform(0.02, 0.98)
+    second = [(m, m), (2 * m, 2 * m), (2 * m, m), (m, 2 * m), (2 * m, 0.0)][kind]
+    first = [(m, m), (m, m), (m, 0.0), (0.0, m), (m, 0.0)][kind]
+    branches = ((w if kind else 1.0, q, *first), (1 - w, q * rng.uniform(0.2, 1), *second))[: 1 + bool(kind)]
+    return branches, float(abs(branch_loss(rng.uniform(1, 9), *branches[of][1:])))
+
+
 @pytest.mark.parametrize("kind", range(5))
 def test_two_runs_of_two_sided_branches(kind):  # [theory: small.bulk, small.bulk-cells, small.bulk-parity]
     rng, seen = np.random.default_rng(kind), 0
     while seen < 3:
-        q, m, w = 10 ** rng.uniform(-5, -0.4), math.exp(rng.uniform(-2.3, 1.2)), rng.uniform(0.02, 0.98)
-        second = [(m, m), (2 * m, 2 * m), (2 * m, m), (m, 2 * m), (2 * m, 0.0)][kind]
-        first = [(m, m), (m, m), (m, 0.0), (0.0, m), (m, 0.0)][kind]
-        branches = ((w if kind else 1.0, q, *first), (1 - w, q * rng.uniform(0.2, 1), *second))[: 1 + bool(kind)]
-        eps = float(abs(branch_loss(rng.uniform(1, 9), *branches[0][1:]))) * rng.uniform(0.3, 2)
+        branches, loss = any_branches(rng, kind, -0.4, of=0)
+        eps = loss * rng.uniform(0.3, 2)
         pair = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches))])
         answer = jumps._line(1, pair, 2.0, eps)
         if answer.status > _core.LOOSE or answer.certified("jumps").estimate < math.log(1e-13):
@@ -256,15 +262,6 @@ def test_two_runs_of_two_sided_branches(kind):  # [theory: small.bulk, small.bul
         found, truth = answer.certified("jumps"), math.log(two_pair_runs(branches, eps))
         assert found.lower - 1e-9 <= truth <= found.upper + 1e-9
         seen += 1
-
-
-def any_branches(rng, kind):
-    """One branch, or two of a public mixture; a loss of the last to ask about."""
-    q, m, w = 10 ** rng.uniform(-5, -1.5), math.exp(rng.uniform(-2.3, 1.2)), rng.uniform(0.02, 0.98)
-    second = [(m, m), (2 * m, 2 * m), (2 * m, m), (m, 2 * m), (2 * m, 0.0)][kind]
-    first = [(m, m), (m, m), (m, 0.0), (0.0, m), (m, 0.0)][kind]
-    branches = ((w if kind else 1.0, q, *first), (1 - w, q * rng.uniform(0.2, 1), *second))[: 1 + bool(kind)]
-    return branches, float(abs(branch_loss(rng.uniform(1, 9), *branches[-1][1:])))
 
 
 def expanded(steps, k, eps):
@@ -312,11 +309,8 @@ def test_the_expansion_of_two_sided_branches_against_lines(kind):  # [theory: sm
 def test_two_runs_in_real_space(kind):  # [theory: small.two-steps]
     rng, seen = np.random.default_rng(kind), 0
     while seen < 4:
-        q, m, w = 10 ** rng.uniform(-5, -0.4), math.exp(rng.uniform(-2.3, 0.9)), rng.uniform(0.02, 0.98)
-        second = [(m, m), (2 * m, 2 * m), (2 * m, m), (m, 2 * m), (2 * m, 0.0)][kind]
-        first = [(m, m), (m, m), (m, 0.0), (0.0, m), (m, 0.0)][kind]
-        branches = ((w if kind else 1.0, q, *first), (1 - w, q * rng.uniform(0.2, 1), *second))[: 1 + bool(kind)]
-        eps = float(abs(branch_loss(rng.uniform(1, 9), *branches[0][1:]))) * rng.uniform(0.3, 2)
+        branches, loss = any_branches(rng, kind, -0.4, 0.9, of=0)
+        eps = loss * rng.uniform(0.3, 2)
         pair = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches))])
         found = few.at(pair, 2, eps, 600)
         if found is None or found.estimate < math.log(1e-13):
@@ -431,11 +425,8 @@ def test_the_upper_end_of_bulk_and_jumps(kind):  # [theory: small.bulk-beyond, l
     """Above two runs in real space, and seldom far above."""
     rng, off = np.random.default_rng(kind + 9), []
     while len(off) < 8:
-        q, m, w = 10 ** rng.uniform(-5, -0.4), math.exp(rng.uniform(-2.3, 1.2)), rng.uniform(0.02, 0.98)
-        second = [(m, m), (2 * m, 2 * m), (2 * m, m), (m, 2 * m), (2 * m, 0.0)][kind]
-        first = [(m, m), (m, m), (m, 0.0), (0.0, m), (m, 0.0)][kind]
-        branches = ((w if kind else 1.0, q, *first), (1 - w, q * rng.uniform(0.2, 1), *second))[: 1 + bool(kind)]
-        eps = float(abs(branch_loss(rng.uniform(1, 9), *branches[0][1:]))) * rng.uniform(0.3, 2)
+        branches, loss = any_branches(rng, kind, -0.4, of=0)
+        eps = loss * rng.uniform(0.3, 2)
         truth = two_pair_runs(branches, eps)
         if truth > 1e-12:
             pair = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches))])

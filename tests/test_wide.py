@@ -9,8 +9,7 @@ import pytest
 
 import hockeystick as hs
 from hockeystick import _core, compression, step_moments, wide
-from hockeystick.routes import contour
-from test_compression import line, steps_of, transform
+from test_compression import rule_meets, steps_of, transform
 
 
 def ruled_of(steps) -> compression.Ruled:
@@ -155,19 +154,11 @@ RUNS = [
 @pytest.mark.parametrize("case", RUNS, ids=str)
 @pytest.mark.parametrize("add", [0, 1])
 def test_wide_rules_and_all_steps_meet(case, add):  # [theory: compression.disc, compression.orders, compression.light]
-    """Certified intervals of the two intersect, and that of the rule, of a few rows, is hardly wider."""
     n, low, high, q, most, delta = case
     steps = steps_of(np.random.default_rng(n + most), n, low, high, q, most)
-    whole = contour.root(steps, add, math.log(delta))
-    other = contour.point(steps, add, whole.estimate)
     ruled = ruled_of(steps)
     assert (ruled.steps.light or q > 0.2) and ruled.steps.q.size < 75
-    found = line(0, ruled, add, math.log(delta)).certified("compressed")
-    assert found.lower <= whole.upper and whole.lower <= found.upper
-    assert found.width <= 1.5 * whole.width + 1e-10
-    point = line(1, ruled, add, whole.estimate).certified("compressed")
-    assert point.lower <= other.upper and other.lower <= point.upper
-    assert 0 < point.terms[-1] < point.width
+    rule_meets(ruled, steps, add, delta)
 
 
 def test_scales_of_any_width_have_few_rows():
