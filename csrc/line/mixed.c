@@ -884,9 +884,10 @@ static int mixed_point(const hs_mixed *A, const hs_value *v, hs_point *out)
     return v->lower > 0 && v->upper - v->lower <= 2 * A->rtol * v->value ? HS_OK : HS_LOOSE;
 }
 
-/* Tilted at the saddle, a law of a bulk and rare large losses may be mostly the latter: then eps lies between the two,
- * and delta far below the size of the line. Further down the bulk is what is left. */
-static const double LOWER = 0.7;
+/* Parts of the saddle at which lines are tried. Tilted at the saddle, a law of a bulk and rare large losses may be
+ * mostly the latter: then eps lies between the two, and delta far below the size of the line. Further down the bulk is
+ * what is left. */
+static const double LOWER[] = {1, 0.7, 0.3, 0.1};
 
 /* Keeps the place of the line whose period is the least so far: more nodes carry it furthest. */
 static void keep_place(hs_mixed *A, double eps, double *least)
@@ -908,41 +909,36 @@ static int delta_on_line(hs_mixed *A, double part, double *work, hs_value *v, do
     return HS_OK;
 }
 
-/* The same at the saddle, and at LOWER of it where that is wide: the narrower one, whose line is left with `keep`. */
-static int delta_on_lines(hs_mixed *A, double *work, hs_value *v)
+/* How many lines of delta are tried, *lower, and a relative width that will do, *enough. Of a sum of parts of a law the
+ * saddle may lie where few of the largest losses outweigh all others at once. */
+static int lines_tried(const hs_mixed *A, const double **lower, double *enough)
 {
-    const int known = A->part > 0;
-    double least = HUGE_VAL;
-    hs_value w;
-    int again, st = delta_on_line(A, known ? A->part : 1, work, v, &least);
-    if (known || st == HS_INTERRUPTED || A->step > 0 || A->near_atoms || A->complement) return st;
-    if (!st && v->upper - v->lower < A->wide * v->upper) return st;
-    if ((again = delta_on_line(A, LOWER, work, &w, &least)) == HS_INTERRUPTED) return again;
-    if (!again && (st || w.log_scale + log(w.upper - w.lower) < v->log_scale + log(v->upper - v->lower))) {
-        *v = w;
-        return again;
-    }
-    return A->keep && !st ? delta_on_line(A, 1, work, v, &least) : st;
+    const int parts = hs_mixed_parts(A);
+    *lower = !parts && A->part > 0 ? &A->part : LOWER;
+    *enough = parts ? 1e-6 : A->wide;
+    if (parts) return 4;
+    return A->part > 0 || A->step > 0 || A->near_atoms || A->complement ? 1 : 2;
 }
 
-/* The same of parts, whose saddle may lie where few of the largest losses outweigh all others at once: as far below it
- * as is narrow, or narrowest. */
-static int delta_on_part_lines(hs_mixed *A, double *work, hs_value *v)
+/* The narrowest of the lines until one is narrow enough; with `keep` it is left to be asked again. */
+static int delta_on_lines(hs_mixed *A, double *work, hs_value *v)
 {
-    static const double lowers[] = {1, 0.7, 0.3, 0.1}, enough = 1e-6;
-    double least = HUGE_VAL, known = HUGE_VAL, best = 0;
+    const double *lowers;
+    double least = HUGE_VAL, known = HUGE_VAL, best = 0, enough;
     hs_value w;
-    int i, st = HS_NO_SADDLE;
-    for (i = 0; i < 4 && !(best > 0 && v->upper - v->lower < enough * v->upper); i++) {
-        int one = delta_on_line(A, lowers[i], work, &w, &least);
+    int i, st = HS_NO_SADDLE, n = lines_tried(A, &lowers, &enough);
+    for (i = 0; i < n && !(best > 0 && v->upper - v->lower < enough * v->upper); i++) {
+        double part = lowers[i];
+        int one = delta_on_line(A, part, work, &w, &least);
         if (one == HS_INTERRUPTED) return one;
-        if (one || !(w.log_scale + log(w.upper - w.lower) < known)) continue;
+        if (one && !i) st = one;
+        if (one || (best > 0 && !(w.log_scale + log(w.upper - w.lower) < known))) continue;
         known = w.log_scale + log(w.upper - w.lower);
-        best = lowers[i];
+        best = part;
         *v = w;
-        st = one;
+        st = HS_OK;
     }
-    return best > 0 && best != A->lower ? delta_on_line(A, best, work, v, &least) : st;
+    return A->keep && best > 0 && best != A->lower ? delta_on_line(A, best, work, v, &least) : st;
 }
 
 int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_point *out)
@@ -970,7 +966,7 @@ int hs_mixed_delta(hs_mixed *A, double eps, double *work, int64_t n_work, hs_poi
         out->truncation = exp(far);
         return HS_OK;
     }
-    st = hs_mixed_parts(A) ? delta_on_part_lines(A, work, &v) : delta_on_lines(A, work, &v);
+    st = delta_on_lines(A, work, &v);
     if (st == HS_INTERRUPTED) return st;
     if (near == HS_LOOSE &&
         (st || !(v.value > 0) || v.log_scale + log(v.upper - v.lower) > top.log_scale + log(top.upper - top.lower))) {
@@ -1101,7 +1097,7 @@ int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs
     try_root(A, 0, log_delta, 1, work, &known);
     try_at_root(A, log_delta, work, &known);
     if (A->step == 0 && !A->near_atoms && may_narrow(A, &known, 0))
-        try_root(A, known.st == HS_LOOSE, log_delta, LOWER, work, &known);
+        try_root(A, known.st == HS_LOOSE, log_delta, LOWER[1], work, &known);
     if (near == HS_LOOSE && known.st != HS_INTERRUPTED &&
         (known.st > HS_LOOSE || top.upper - top.lower < known.at.upper - known.at.lower)) {
         *out = top;
