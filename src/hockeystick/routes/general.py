@@ -34,9 +34,6 @@ where a deeper table is no narrower; and where there is no other answer."""
 DEPTHS = (44.0, 55.0, 70.0, 90.0, 120.0, 165.0, 230.0, 320.0, 450.0, 520.0, 610.0, 740.0)
 """Nats of what tables leave out, of which the first that serves a question is taken."""
 
-PATHS_DEPTH = 330.0
-"""Nats up to which several epochs are asked for by paths: beyond, that takes tens of seconds, mostly in vain."""
-
 PATHS_FROM = 5e4
 """Steps over the square of sensitivity/sigma from which that is so at once under REMOVE: what the transform is asked
 for there takes tens of seconds, and is not found."""
@@ -254,7 +251,7 @@ def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points
     else by its transform on rotated lines."""
     found = None
     asked = by_points > 0 or (not add and t > PATHS_FROM * m * m)
-    paths = asked and k > 1 and depth <= PATHS_DEPTH and option.has_path(m, t)
+    paths = asked and k > 1 and depth < math.inf and option.has_path(m, t)
     asked = paths or (by_points > 0 and m <= POINTS_FROM[add][0][0])
     if depth < math.inf and (asked or any(m <= shift and t > least * m * m for shift, least in POINTS_FROM[add])):
         from ..what import allocation_density, allocation_path  # at their first use
