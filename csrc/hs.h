@@ -285,7 +285,7 @@ typedef struct {
     double *tables;
     int64_t n_tables;
     hs_poll *poll;
-    int keep; /* whether a delta shall leave its line for hs_mixed_near */
+    int keep; /* whether a delta shall leave its line for hs_mixed_near, with 2 at many eps that lie apart */
     /* Whether what hs_mixed_delta and hs_mixed_near say is about 1 - delta, in digits of its own [theory:
      * line.complement]. */
     int complement;

@@ -30,6 +30,7 @@
 #define HS_KEPT_WIDE 1e-6  /* relative width of an answer from which a line is not kept */
 
 /* The saddle and the period. */
+#define HS_LINE_REACH 40     /* nats by which aliases of a line that shall serve many eps lie further below delta */
 #define HS_SADDLE_STEPS 90   /* evaluations of K in search of a saddle */
 #define HS_SADDLE_SECANTS 8  /* evaluations from which on secants replace Newton's steps between two signs */
 #define HS_ALIAS_STEPS 14    /* tilts tried for the least period */

@@ -432,7 +432,7 @@ def scope(hs) -> None:
             for d, e in zip(deltas, eps, strict=True)
         ]
         return {
-            "upper": risk_gdp._regret_upper(mu, [risk_gdp._Point(e, d, d) for e, d in zip(eps, deltas, strict=True)])
+            "upper": risk_gdp._regret_upper(mu, risk_gdp._rows(eps, *[np.array(deltas, dtype=float)] * 2))
         }
 
     def curve(run, add, eps):

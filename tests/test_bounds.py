@@ -220,7 +220,7 @@ def test_the_largest_regret_between_points(seed):  # [theory: risk.regret]
         truth, mu, centre = random.uniform(0.3, 3), random.uniform(0.3, 3), random.uniform(-1, 3)
         h = math.exp(random.uniform(-4, -1))
         nodes = four_points(truth, centre, h)
-        points = [risk_gdp._Point(*row) for row in zip(nodes.eps, nodes.low, nodes.high, strict=True)]
+        points = risk_gdp._rows(nodes.eps, np.array(nodes.low), np.array(nodes.high))
         x = np.exp(np.linspace(nodes.eps[1], nodes.eps[2], 400))
         most = np.max((gaussian_curve(mu, x) - gaussian_curve(truth, x)) / (1 + x))
         bound = risk_gdp._regret_upper(mu, points)

@@ -278,9 +278,29 @@ def test_bad_options():
 
 def test_tradeoffs_are_about_as_narrow_as_the_deltas_behind_them():
     """Points too near for the width of the deltas say nothing of slopes; points farther apart do."""
-    run = hs.pure_dp(0.1) * 30 + hs.laplace(10.0) * 10
-    bound = hs.tradeoff(run, 1e-3)
-    assert bound.width < 5 * hs.delta(run, 1.8).width
+    run = hs.pure_dp(0.1) * 70 + hs.laplace(10.0) * 10  # of fewer responses the deltas are narrow
+    bound, width = hs.tradeoff(run, 1e-3), hs.delta(run, 1.8).width
+    assert 1e-8 < bound.width < width
+
+
+@pytest.mark.parametrize("options", [{}, {"route": "prv"}])
+def test_how_many_deltas_a_rate_asks(monkeypatch, options):
+    """At most three and five a round, whatever the widths of the deltas; mostly a tenth of that."""
+    asked, deltas = [], query._Settings.deltas
+    monkeypatch.setattr(
+        query._Settings, "deltas", lambda s, flat, like: (asked.append(len(flat)), deltas(s, flat, like))[1]
+    )
+    runs = DPSGD, hs.randomized_response(0.4) * 28, hs.laplace(3.0) * 10, hs.pure_dp(0.1) * 30 + hs.laplace(10.0) * 10
+    for run in runs[: 1 if options else 4]:
+        for ask in (
+            lambda run: hs.tradeoff(run, 0.01, direction="remove", **options),
+            lambda run: hs.true_positive_rate(run, 1e-12, direction="remove", **options),
+            lambda run: hs.posterior(run, 0.3, tail=1e-5, direction="remove", **options),
+        ):
+            asked.clear()
+            ask(run)
+            assert max(asked) <= len(chords.FIVE) and len(asked) <= 3 + chords.ROUNDS
+            assert 3 + len(chords.FIVE) * chords.ROUNDS == 203 and 2 < sum(asked) < 40
 
 
 def test_points_that_are_one_say_nothing_of_slopes():  # [theory: risk.four-points]

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from statistics import NormalDist
 
 import mpmath
 import numpy as np
@@ -260,6 +261,61 @@ def test_a_run_between_two_curves(run):
     assert np.any(curve.upper > least.lower) and b.lower < b.upper < 1.1 * b.lower
     with pytest.raises(hs.DomainError, match="proved under adjacency 'replace_one'"):
         hs.mu_gdp(hs.with_replacement(hs.gaussian(20.0), dataset_size=1000, batch=10), 1e-6)
+
+
+def plain_rest(shift, q, k, add, eps):
+    """log(1 - delta) of sampled Gaussian steps: a sum over a line between the poles at -1 and 0, in plain numpy."""
+    x = np.arange(-14.0, 14 + 3 * shift, 0.02)
+    loss = np.log1p(q * np.expm1(shift * x - shift**2 / 2))
+
+    def exponent(z):
+        terms = np.multiply.outer(-z if add else 1 + z, loss) - x * x / 2
+        top = terms.real.max(axis=-1)
+        sums = np.exp(terms - top[..., None]).sum(axis=-1) * 0.02 / math.sqrt(2 * math.pi)
+        return k * (top + np.log(sums)) - z * eps - np.log(-z) - np.log1p(z)
+
+    tilts = np.linspace(-0.99, -0.01, 50)
+    c = tilts[np.argmin(exponent(tilts + 0j).real)]
+    y = np.arange(400) * 0.03 * min(-c, 1 + c)  # a period of 400: 16 deviations and more
+    logs = exponent(c + 1j * y)
+    parts = np.exp(logs - logs[0]).real * np.where(y == 0, 1, 2)
+    assert abs(parts[-1]) < 1e-14
+    return logs[0].real + math.log(parts.sum() * y[1] / (2 * math.pi))
+
+
+@pytest.mark.parametrize(("shift", "q", "k"), [(1.0, 0.5, 1000), (2.0, 0.3, 700), (0.5, 0.9, 3000)])
+@pytest.mark.parametrize("side", ["remove", "add"])
+def test_sampled_gaussian_runs_far_above_twelve(shift, q, k, side):  # [theory: line.complement]
+    """They were refused above 12, as lines of delta have no digits of 1 - delta."""
+    run = hs.poisson_subsampled(hs.gaussian(1 / shift), q) * k
+    bound = hs.mu_gdp(run, 1e-5, direction=side)
+    assert 15 < bound.lower < bound.upper <= bound.lower * (1 + 1e-5)
+    eps = np.array([0.0, 0.4]) * hs.epsilon(run, 0.5, direction=side).estimate
+    low, high = np.log(query.Asker(run, direction=side).rest(eps))
+    for i, e in enumerate(eps.tolist()):
+        assert low[i] - 1e-9 <= plain_rest(shift, q, k, side == "add", e) <= high[i] + 1e-9
+        assert high[i] - low[i] < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("mu", "delta", "tol"), [(0.1, 1e-6, 1e-5), (1.0, 1e-12, 1e-5), (4.0, 1e-6, 1e-5), (15.0, 0.01, 1e-4)]
+)
+def test_how_many_deltas_a_cover_asks(monkeypatch, mu, delta, tol):
+    asked, deltas, rest = [], query._Settings.deltas, query._Settings.rest
+    monkeypatch.setattr(query._Settings, "deltas", lambda s, flat, like: (asked.extend(flat), deltas(s, flat, like))[1])
+    monkeypatch.setattr(query._Settings, "rest", lambda s, eps: (asked.extend(eps), rest(s, eps))[1])
+    bound = hs.mu_gdp(hs.gaussian(1 / mu), delta, tol=tol)
+    assert bound.upper <= bound.lower * (1 + tol)
+    most = 0.6 * (mu / 2 + NormalDist().inv_cdf(1 - delta)) / math.sqrt(tol)
+    assert 0.5 * most < len(asked) <= most
+    asked.clear()
+    hs.mu_gdp(hs.laplace(1.0) * 20, delta, tol=tol)
+    assert len(asked) < 100
+
+
+def test_an_eps_beyond_doubles_is_refused_by_name():
+    with pytest.raises(hs.AccuracyError, match=r"up to eps = 690, .* at delta=1e-05 eps is 969\.\d+: ask for a larger"):
+        hs.mu_gdp(hs.gaussian(0.1) * 16, 1e-5)
 
 
 @pytest.mark.parametrize("bad", [0, 1, -1.0, math.nan, "0.1", None])

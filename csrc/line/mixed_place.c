@@ -9,6 +9,7 @@
  * What it does not do: c < -1.
  */
 #include "line/mixed.h"
+#include "tuning.h"
 
 /* The sum over all laws at tilt t, certified or an estimate. */
 static hs_law_value total_of(const hs_mixed *A, double t, void (*one_of)(const hs_law *, double, hs_law_value *))
@@ -83,10 +84,12 @@ int hs_mixed_parts(const hs_mixed *A)
 }
 
 /* The larger of the two sides' least periods. With c < 0 the rests are those of delta and of its complement: the tilts
- * lie beyond 0 and -1. Those of parts lie between 0 and c: no alias counts as known. */
+ * lie beyond 0 and -1. Those of parts lie between 0 and c: no alias counts as known. A line for many eps has a longer
+ * period. */
 void hs_mixed_place(hs_mixed *A)
 {
-    hs_aliases line = {cgf_of_laws, A, A->c, A->eps, A->sd, A->log_est - A->T0};
+    const double nats = A->T0 + (A->keep > 1 ? HS_LINE_REACH : 0);
+    hs_aliases line = {cgf_of_laws, A, A->c, A->eps, A->sd, A->log_est - nats};
     double d = fmin(7 / A->sd, A->step > 0 ? 60 / A->step : HUGE_VAL), right, left;
     const int parts = hs_mixed_parts(A);
     right = hs_alias_place(&line, 1, d, A->c < 0 ? 0 : -HUGE_VAL, HUGE_VAL, 0, &A->s_right);

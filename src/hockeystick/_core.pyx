@@ -744,13 +744,15 @@ cdef mixed_asked(hs_mixed *A, int keep, int complement, const double[:, ::1] tab
 
 @cython.final
 cdef class MixedLine:
-    """The line of a delta, or with `complement` of 1 - delta, which is asked once, and then of those near it."""
+    """The line of a delta, or with `complement` of 1 - delta, which is asked once, and then of those near it, or with
+    `wide` of many that lie apart."""
     cdef hs_mixed A
-    cdef int complement
+    cdef int complement, keep
     cdef object table, points, lattice, work
 
-    def __cinit__(self, bint complement=False):
+    def __cinit__(self, bint complement=False, bint wide=False):
         self.complement = complement
+        self.keep = 1 + wide
 
     @property
     def placed(self):
@@ -762,7 +764,7 @@ cdef class MixedLine:
             double[::1] tables=None):
         """mixed_ask, whose arrays but `place` are kept and must not change."""
         self.table, self.points, self.lattice, self.work = table, points, lattice, work
-        return mixed_asked(&self.A, 1, self.complement, table, points, lattice, have_eps, value, rtol, T0, wide,
+        return mixed_asked(&self.A, self.keep, self.complement, table, points, lattice, have_eps, value, rtol, T0, wide,
                            n_nodes, place, work, tables)
 
     def near(self, double eps):

@@ -42,6 +42,8 @@ SHARED = 8
 """Points of one call from which they share contours or convolutions."""
 FEW_LAWS = 8
 """Distinct steps whose quantile is told at once."""
+RESTS = 128
+"""Distinct sampled Gaussian steps up to which digits of 1 - delta are asked: a line sums over each."""
 GOOD_ENOUGH = 1e-3
 """Relative width above which `auto` looks for a narrower interval than a route's."""
 NO_LONGER, NO_LONGER_PAIRS = 1e-5, 1e-4
@@ -234,10 +236,24 @@ class Asker:
         self.settings.wide = wide
         return self.settings.deltas(eps.tolist(), eps)  # type: ignore[return-value]
 
-    def rest(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Ends of 1 - delta with digits of its own; NaN where none are known."""
+    def root(self, delta: float, wide: float = 0.0) -> Bound[float]:
+        """`epsilon`. wide: a part of delta that is narrow enough."""
+        if self.settings is None:
+            return epsilon(self.run, delta, **self.options)
+        self.settings.wide = wide
+        return bound_of(self.settings.root(delta))
+
+    @property
+    def rest_first(self) -> bool:
+        """Whether digits of 1 - delta cost no more than those of delta: of sampled Gaussian steps they take a line that
+        sums over each distinct one."""
+        return not (self.settings and self.settings.gaussian and (self.settings.steps.q < 1).any())
+
+    def rest(self, eps: NDArray[np.float64], wide: float = 0.0) -> NDArray[np.float64]:
+        """Ends of 1 - delta with digits of its own; NaN where none are known. wide: a part that is narrow enough."""
         if self.settings is None or self.settings.route not in ("auto", "contour"):
             return np.full((2, eps.size), np.nan)
+        self.settings.wide = wide
         return self.settings.rest(eps)
 
 
@@ -339,9 +355,10 @@ class _Settings(Question):
         [theory: line.complement], or of Gaussian steps alone by their closed form; NaN where there is none."""
         if self.gaussian and (self.steps.q == 1).all():
             return complement_of_gaussians(self.steps, eps)
+        if self.replaced or (self.gaussian and self.run.distinct > RESTS):
+            return np.full((2, eps.size), np.nan)
         directions = self.directions[:1] if mirrored(self.run, self.adjacency) else self.directions
-        found = [] if self.gaussian or self.replaced else [general.complement(self, add, eps) for add in directions]
-        logs = np.minimum.reduce(found) if found else np.full((2, eps.size), np.nan)
+        logs = np.minimum.reduce([general.complement(self, add, eps) for add in directions])
         return np.exp(logs) * np.array([[DOWN], [UP]])
 
     def curve(self, eps: np.ndarray, shape, log: bool) -> Bound:

@@ -49,7 +49,7 @@ def advantage(run: Ran, **options: Unpack[Query]) -> Bound[float]:
     Returns
     -------
     Bound
-        Certified.
+        Certified: one delta.
 
     Examples
     --------
@@ -84,7 +84,8 @@ def tradeoff(run: Ran, fpr: float | Numbers, *, direction: Direction = "both", *
     Bound
         Certified bounds of fnr, of the shape of `fpr`. Near 1 a double cannot show the distance to 1: there
         `true_positive_rate` has the digits. `budget`: what the width of the deltas and the distance of the points
-        leave.
+        leave: 1e-10 of fnr or of 1 - fnr, whichever is smaller, or the narrowest that the deltas allow. A direction
+        asks at most 203 deltas a rate (5 in each of 40 rounds and 3 before), 11 at the median.
 
     Raises
     ------
@@ -143,7 +144,7 @@ def bayes_risk(run: Ran, prior: float, *, direction: Direction = "both", **optio
     Returns
     -------
     Bound
-        Certified.
+        Certified, within the width of the one delta that a direction asks.
 
     Raises
     ------
@@ -195,7 +196,7 @@ def posterior(
     Returns
     -------
     Bound
-        Certified.
+        Certified: the loss within 1e-8, or as near as the deltas allow. A direction asks at most 203 deltas.
 
     Raises
     ------

@@ -361,12 +361,13 @@ def _lines(question, found: Finite, complement: bool = False) -> Lines | None:
     """The lines that are kept, where the question keeps them. complement: those of 1 - delta."""
     if question.lines is None:
         return None
-    key = id(found), found.tolerance(question), question.wide, complement
+    key = id(found), complement
     if key not in question.lines:
-        fine = mixed.fine(found.run) if found.route is mixed and question.rtol is None else 0.0
-        enough = max(fine, 2 * question.goal, question.wide) if question.loose else 0.0
-        question.lines[key] = found, Lines(enough, complement)
+        question.lines[key] = found, Lines(complement=complement)
     _, lines = question.lines[key]
+    if question.loose:
+        fine = mixed.fine(found.run) if found.route is mixed and question.rtol is None else 0.0
+        lines.enough, lines.wide = max(fine, 2 * question.goal, question.wide), question.wide > 0
     return lines
 
 
@@ -419,8 +420,8 @@ def complement(question, add: int, eps: np.ndarray) -> np.ndarray:
     found = _asked(question, add, 0.0)
     if found is None or found.lost or found.partial or (lines := _lines(question, found, True)) is None:
         return np.full((2, eps.size), np.nan)
-    ask = found.route.point
-    rows = lines.curve(eps, lambda at: ask(found.run, at, *found.tolerance(question), lines=lines))
+    given: dict[str, Any] = {"lines": lines, **({"wide": question.wide} if found.route is mixed else {})}
+    rows = lines.curve(eps, lambda at: found.route.point(found.run, at, *found.tolerance(question), **given))
     logs = rows[:, [0, 2]].T
     slack = np.array([[-1.0], [1.0]]) * log_slack(logs, found.log_finite)
     return logs + found.log_finite + slack  # 1 - delta is (1 - D) (1 - delta_finite) [theory: pair.infinite]

@@ -37,53 +37,58 @@ def asked(lines: Lines | None, eps: float, ask: Callable[[], Scaled | None]) -> 
 
 
 class _Line:
-    """A line, where it was placed, how wide it may be, and distances to either side at which it was wider."""
+    """A line, where it was placed, with which width that would do, and how wide it was there; and by the width that it
+    may have, the distances to either side at which it was wider."""
 
-    __slots__ = ("above", "below", "eps", "line", "width")
+    __slots__ = ("aim", "eps", "far", "line", "width")
 
-    def __init__(self, eps: float, line: _core.MixedLine, width: float):
-        self.eps, self.line, self.width = eps, line, width
-        self.below = self.above = math.inf
+    def __init__(self, eps: float, line: _core.MixedLine, width: float, aim: float):
+        self.eps, self.line, self.width, self.aim = eps, line, width, aim
+        self.far: dict[float, list[float]] = {}
 
-    def near(self, eps: float) -> Scaled | None:
-        off = eps - self.eps
-        if not -self.below < off < self.above:
+    def within(self, enough: float) -> tuple[float, list[float]]:
+        """How wide an answer may be where `enough` will do, and from where on it is wider."""
+        width = max(WIDER * self.width if self.aim <= enough else 0.0, LEAST, enough)
+        return width, self.far.setdefault(width, [-math.inf, math.inf])
+
+    def near(self, eps: float, enough: float) -> Scaled | None:
+        off, (width, far) = eps - self.eps, self.within(enough)
+        if not far[0] < off < far[1]:
             return None
         found = self.line.near(eps)
-        if found.status <= _core.LOOSE and found.width <= self.width:
+        if found.status <= _core.LOOSE and found.width <= width:
             return found
-        if off < 0:
-            self.below = -off
-        else:
-            self.above = off
+        far[off > 0] = off
         return None
 
-    def curve(self, eps: np.ndarray) -> np.ndarray:
+    def curve(self, eps: np.ndarray, enough: float) -> np.ndarray:
         """Rows as of `contour.points`, NaN where the line is too wide."""
         rows = self.line.curve(eps)
         status, _, lower, estimate, upper = rows.T[:5]
         with np.errstate(all="ignore"):
-            narrow = (upper - lower) / estimate <= self.width
+            narrow = (upper - lower) / estimate <= self.within(enough)[0]
         return log_rows(rows, (status <= _core.LOOSE) & narrow)
 
 
 class Lines:
-    """The lines of one run in one direction, all placed with one tolerance. enough: a relative width that will do.
-    complement: whether all that they say is about 1 - delta."""
+    """The lines of one run in one direction, all placed for one tolerance. enough: a relative width that will do, now;
+    with 0, of a question whose lines are to be as narrow as those of its own eps. wide: whether lines shall serve eps
+    that lie apart, which costs some of the width of those whose nodes are limited. complement: whether all that they
+    say is about 1 - delta."""
 
-    def __init__(self, enough: float, complement: bool = False) -> None:
-        self._enough, self._complement = enough, complement
+    def __init__(self, enough: float = 0.0, complement: bool = False) -> None:
+        self.enough, self.wide, self._complement = enough, False, complement
         self._kept: list[_Line] = []
         self._tried: list[tuple[Scaled, _core.MixedLine]] = []
 
     def near(self, eps: float) -> Scaled | None:
         """What the nearest line says of delta(eps), if that is as good as a line of its own; else None."""
         found = min(self._kept, key=lambda line: abs(line.eps - eps), default=None)
-        return None if found is None else found.near(eps)
+        return None if found is None else found.near(eps, self.enough)
 
     def place(self, size: int, *arguments: Any) -> Scaled:
         """_core.mixed_ask with scratch of its own, on a line that may be kept."""
-        line = _core.MixedLine(self._complement)
+        line = _core.MixedLine(self._complement, self.wide)
         found = line.ask(*(*arguments, np.empty(size)))
         self._tried.append((found, line))
         return found
@@ -92,7 +97,7 @@ class Lines:
         """Keep the line of an answer of `place` at eps, and no other that was tried for it."""
         for found, line in self._tried:
             if found is answer and line.placed:
-                self._kept = [*self._kept[1 - KEPT :], _Line(eps, line, max(WIDER * found.width, LEAST, self._enough))]
+                self._kept = [*self._kept[1 - KEPT :], _Line(eps, line, found.width, self.enough)]
         self._tried.clear()
 
     def curve(self, eps: np.ndarray, ask) -> np.ndarray:
@@ -115,8 +120,8 @@ class Lines:
 
     def _answer(self, line: _Line, eps, rows, todo) -> None:
         """What a line says where none has answered."""
-        off = eps - line.eps
-        near = np.flatnonzero(todo & (off > -line.below) & (off < line.above))
+        off, (_, far) = eps - line.eps, line.within(self.enough)
+        near = np.flatnonzero(todo & (off > far[0]) & (off < far[1]))
         if near.size:
-            rows[near] = line.curve(eps[near])
+            rows[near] = line.curve(eps[near], self.enough)
             todo[near] = np.isnan(rows[near, 0])

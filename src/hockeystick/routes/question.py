@@ -22,6 +22,9 @@ SHARP = 1e-6
 """Relative width from which `auto` asks no further contour, and nothing that is asked right after them."""
 
 
+AIM = 2.5e-8
+"""The relative half-width of delta at which lines aim at most where a larger one will do: they serve other eps too."""
+
 ROUGH = 0.05
 """The relative half-width of delta asked where an upper end of any width will do."""
 
@@ -114,7 +117,9 @@ class Question:
         """The relative half-width of delta asked of a contour."""
         if self.rough:
             return ROUGH
-        return contour.RTOL if self.rtol is None else min(contour.RTOL, 0.25 * self.rtol)
+        if self.rtol is None:
+            return max(contour.RTOL, min(0.25 * self.wide, AIM))
+        return min(contour.RTOL, 0.25 * self.rtol)
 
     @property
     def sharp(self) -> float:
