@@ -431,9 +431,7 @@ def scope(hs) -> None:
             d - math.exp(e) * 0.5 * math.erfc((e / truth + truth / 2) / math.sqrt(2))
             for d, e in zip(deltas, eps, strict=True)
         ]
-        return {
-            "upper": risk_gdp._regret_upper(mu, risk_gdp._rows(eps, *[np.array(deltas, dtype=float)] * 2))
-        }
+        return {"upper": risk_gdp._regret_upper(mu, risk_gdp._rows(eps, *[np.array(deltas, dtype=float)] * 2))}
 
     def curve(run, add, eps):
         """Chernoff's bounds at a few tilts."""

@@ -303,6 +303,17 @@ def test_how_many_deltas_a_rate_asks(monkeypatch, options):
             assert 3 + len(chords.FIVE) * chords.ROUNDS == 203 and 2 < sum(asked) < 40
 
 
+@pytest.mark.parametrize("direction", ["remove", "add", "both"])
+def test_an_attack_that_hardly_misses(monkeypatch, direction):  # [theory: risk.sure]
+    """One look at 1 - delta tells that the attack is sure up to the last digit; a smaller rate takes a search."""
+    asked, deltas = [], query._Settings.deltas
+    monkeypatch.setattr(query._Settings, "deltas", lambda s, flat, like: (asked.extend(flat), deltas(s, flat, like))[1])
+    run = hs.laplace(0.32) * 147
+    bound = hs.true_positive_rate(run, 1e-18, direction=direction)
+    assert bound.lower == 1 - 2**-53 and bound.upper == 1.0 and len(asked) < 10
+    assert 0.994 < hs.true_positive_rate(run, 1e-120, direction=direction).upper < 0.995
+
+
 def test_points_that_are_one_say_nothing_of_slopes():  # [theory: risk.four-points]
     """Two points a rounding apart once bounded a curve from above its own minimum."""
     eps = (0.2, 0.4, 0.4 + 1e-16, 0.6, 0.8)

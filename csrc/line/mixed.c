@@ -847,6 +847,7 @@ static int may_part_atoms(hs_mixed *A)
 static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *work)
 {
     hs_law *laws = (hs_law *)A->laws;
+    const double part = A->b > 1 ? 0.05 : 0.2; /* of a tail: beside another law all nodes often told 1e-13 of delta */
     hs_value v;
     double goal;
     int st;
@@ -857,10 +858,10 @@ static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *wo
         if (laws[i].kind == HS_LAW_SUBNORMAL) A->y_max = first_reach(A) * A->dy;
     for (i = 0; i < 2; i++, A->y_max = 0) {
         if ((st = tilt_laws(A, 1, work))) return st;
-        goal = 0.2 * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
+        goal = part * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
         A->near_atoms = may_part_atoms(A) && hs_laplace_floor_matters(&laws[A->apart], A->T0) &&
                         hs_laplace_tail_upper(&laws[A->apart], A->dy * (double)A->n_nodes) <
-                            5e-3 * goal / A->rtol; /* 1e-3 of delta: of use */
+                            1e-3 / part * goal / A->rtol; /* 1e-3 of delta: of use */
         if ((st = hs_mixed_parts(A) ? visit_parts(A) : visit(A, goal)) != HS_NO_DECAY) break;
     }
     if (st) return st;
@@ -868,9 +869,9 @@ static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *wo
     A->placed = 1;
     if (!A->near_atoms) return HS_OK;
     mixed_at(A, A->eps, &v);
-    if (A->tail > 0.4 * A->rtol * v.value && v.value > 0) {
+    if (A->tail > 2 * part * A->rtol * v.value && v.value > 0) {
         A->placed = 0;
-        if ((st = visit(A, 0.2 * A->rtol * v.value))) return st;
+        if ((st = visit(A, part * A->rtol * v.value))) return st;
         moduli(A);
         A->placed = 1;
     }

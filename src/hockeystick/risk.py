@@ -33,6 +33,13 @@ GOOD_ENOUGH = 1e-10
 SURE = 37.0
 """Log odds beyond which a belief is 1 but for the last digit."""
 
+SURELY = 38.13
+"""A little more than the log of 4/U: where delta of the reverse curve there is 1 within a rate, an attack at this rate
+misses less than a last digit."""
+
+LARGE = 12.0
+"""The mu of a run from which that is tried."""
+
 REVERSE = {"remove": "add", "add": "remove"}
 
 
@@ -250,7 +257,8 @@ def _rates(run: Ran, fpr: float | Numbers, direction: str, options: Any, which: 
     for a in flat:
         found: list[_Rates] = []
         for side in sides:
-            if not (found and _weaker(run, side, options, found[0])):
+            sure = which == 0 and found and found[0].tpr == (1 - U, 1.0)
+            if not (sure or (found and _weaker(run, side, options, found[0]))):
                 found.append(_point(run, side, options, a, routes, curves, found, which))
         tpr, fnr = (
             (max(s.tpr[0] for s in found), max(s.tpr[1] for s in found)),
@@ -305,6 +313,9 @@ def _point(
             curves[direction] = Curve(run, direction, options, routes)
         return curves[direction]
 
+    if which == 0 and curve(side).mu > LARGE and curve(side).ask.rest_first:
+        if curve(REVERSE[side]).ask.rest(np.array([SURELY]))[1, 0] <= a:
+            return _Rates((_one_minus(0.25 * U, -1), 1.0), (0.0, 0.25 * U), True, SURELY, 0.0)  # [theory: risk.sure]
     if a <= 0.5 * math.erfc(curve(side).mu / math.sqrt(8)):
 
         def ends(nodes: Nodes, low: float) -> tuple[float, float]:  # [theory: risk.tpr]
