@@ -90,7 +90,7 @@ def test_what_is_kept_agrees_with_lines_of_their_own(name):  # [theory: line.nea
             if far.status <= _core.LOOSE and own:
                 low, high = ends(far)
                 assert low <= own.upper + 1e-13 and own.lower <= high + 1e-13, eps
-            kept = line.near(eps)
+            kept = line.near(eps, 0.0)
             if kept is not None:
                 served += 1
                 assert kept.width <= max(line.width, 2.0 * contour.RTOL)
@@ -120,7 +120,7 @@ def test_a_line_that_was_not_placed_says_so():
 
 
 def test_few_lines_are_kept():
-    lines, rows = near.Lines(0.0), RUNS["mixed"]
+    rows = RUNS["mixed"]
     asked = question.Question(rows, "add_remove", True, None, 1)
     asked.lines = {}
     for eps in np.linspace(0.0, 8.0, 30):
