@@ -474,6 +474,7 @@ void hs_laplace_few(const hs_law *w, const hs_law *beside, double eps, double lo
     double k, p = 0, not_p = 0;
     int i, last;
     memset(out, 0, sizeof *out);
+    out->others = 1; /* where no outcome weighs enough to be summed */
     if (!beside) {
         add_few(w, eps, 0, -log_scale, 0, out);
         return;
