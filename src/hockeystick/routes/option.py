@@ -96,9 +96,10 @@ def has_path(m: float, t: int) -> bool:
     return PATHS[0] < m <= PATHS[1] and t >= FEWEST * m * m
 
 
-PATHS, FEWEST, ENOUGH_PATH = (0.4, 5.1), 20.0, 1e-9
+PATHS, FEWEST, ENOUGH_PATH = (0.4, 3.6), 20.0, 1e-9
 """Sensitivity/sigma between which a path knows the price of a call, with at least so many steps over its square:
-below, turning costs its digits; and the relative width from which it is asked."""
+below, turning costs its digits, beyond, many panels are mostly in vain; and the relative width from which it is asked.
+"""
 
 
 def _told(value: epoch.Value, log: float) -> tuple[float, float, tuple[float, ...]]:
