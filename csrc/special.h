@@ -25,8 +25,10 @@
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && !defined(HS_NO_CLONES)
 #define HS_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
+#define HS_INLINE static inline __attribute__((always_inline)) /* compiled within each of them */
 #else
 #define HS_CLONES
+#define HS_INLINE static inline
 #endif
 
 /* Before a loop over arrays that do not overlap: compilers forget `restrict` on local pointers and give up on many

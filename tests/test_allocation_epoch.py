@@ -9,6 +9,7 @@ from mpmath import mp, mpf
 import hockeystick as hs
 from hockeystick import _core
 from hockeystick.routes import bounds, option
+from hockeystick.what import allocation_call as call
 from hockeystick.what import allocation_epoch as epoch
 
 U = 2.0**-53
@@ -251,7 +252,7 @@ def test_few_large_terms_beside_a_bulk(m, t, delta, log_at, width):
 def test_a_line_that_knows_more_is_asked_as_well():
     """The price is asked first, as others may take long; to 1e-7 it was enough: 3e-8 wide where a line knows 4e-10."""
     step = hs.random_allocation(hs.gaussian(0.46), 41_401)
-    assert option.first(step, math.log(3.9e-5))
+    assert option.first(step, 0, math.log(3.9e-5))
     b = hs.epsilon(step, 3.9e-5, direction="remove", route="contour")
     assert b.upper - b.lower < 1e-9 * b.upper
 
@@ -286,3 +287,58 @@ def test_what_a_price_is_off_by_reaches_the_ends(monkeypatch):
     monkeypatch.setattr("hockeystick.what.allocation_path.law", lambda *_: law)
     log, error, _ = option._by_path(1.0, 100, 20.0)
     assert error >= off and log == -3 - math.log(100)
+
+
+@pytest.mark.parametrize(("m", "t", "eps"), [(0.3, 2, 0.6), (0.2, 2, 0.05), (1.0, 100, 0.62), (0.5, 30, 0.3)])
+def test_call_on_a_line_without_a_pole(m, t, eps):
+    """Against a call on one term with what the others leave, or along the cut [theory: allocation.call]."""
+    x = t * math.expm1(eps)
+    line = call.line_at(m, t, x)
+    value, *errors = line.at(x)
+    assert sum(errors) < 1e-8 * value
+    if t == 2:
+        K = mpf(2) + mpf(x)
+        with mp.workdps(30):
+
+            def given(g):
+                rest = K - mp.exp(m * g - mpf(m) ** 2 / 2)
+                return mp.npdf(g) * (1 - rest if rest <= 0 else black_scholes(m, rest, False))
+
+            true = float(mp.quad(given, mp.linspace(-12, 14, 27)))
+        assert abs(value - true) < sum(errors)
+    else:
+        found = hs.delta(hs.random_allocation(hs.gaussian(1 / m), t), eps, route="pld")
+        assert found.lower <= (value + sum(errors)) / t and (value - sum(errors)) / t <= found.upper
+    slope = (line.value(x * (1 + 1e-5))[0] - line.value(x * (1 - 1e-5))[0]) / (2e-5 * x)
+    assert line.value(x)[1] == pytest.approx(slope, rel=1e-5)
+
+
+@pytest.mark.parametrize("m", [0.15, 0.6, 1.3])
+def test_short_lines_of_calls_miss_what_they_claim(m, monkeypatch):
+    """Few nodes and a short period: errors that are seen are claimed, and not many times over."""
+    t, near = 40, {"ALIAS": [], "NATS": []}
+    for x in (0.5 * math.sqrt(t) * m, 3 * math.sqrt(t) * m):
+        true, *fine = call.CallLine(m, t, 1.2 * x).at(x)
+        for name, some in (("ALIAS", (2.0, 4.0, 8.0)), ("NATS", (3.0, 6.0, 9.0))):
+            for least in some:
+                with monkeypatch.context() as patch:
+                    patch.setattr(call, name, least)
+                    call.about_end.cache_clear()
+                    value, *errors = call.CallLine(m, t, 1.2 * x).at(x)
+                assert abs(value - true) <= sum(errors) + sum(fine)
+                near[name].append(abs(value - true) / sum(errors))
+    call.about_end.cache_clear()
+    assert max(near["ALIAS"]) > 0.02 and max(near["NATS"]) > 1e-4
+
+
+def test_the_other_direction_is_left_out_by_one_bound():
+    """Chernoff's bound under ADD lies above delta, by little enough to be of use [theory: allocation.option]."""
+    step, used = hs.random_allocation(hs.gaussian(1.0), 100), 0
+    for eps in (0.3, 0.5, 0.62):
+        price = option.point(step, 1, eps)
+        for more in (-0.5, 0.5, 1.5, 3.0, 4.5):
+            told = option.below(step, eps, price.upper + more)
+            assert not (told and more < 0)
+            used += told
+    assert used >= 5
+    assert not option.below(step, 0.62, -300.0)

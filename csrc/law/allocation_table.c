@@ -197,8 +197,8 @@ static int strips_place(normal_rule *R, int n, int64_t lanes)
  * with w loses is at most 2^-44 and enters by 1 + it. E below e^-most stands for less, within itself. The exponential
  * is within 2u, 1 + c and a product 2u more, what cis is off by apart; E - 1 within 6u|m1|, 5u|c| in its real part and
  * 3u|s| in its imaginary one, together at most 4u min(b, 3). On the real line (turned = 0) no phase is made. */
-static inline void turned_exponentials(const normal_rule *R, double w, double off, int64_t first, int64_t step,
-                                       int64_t count, int turned, double *restrict o)
+HS_INLINE void turned_exponentials(const normal_rule *R, double w, double off, int64_t first, int64_t step,
+                                   int64_t count, int turned, double *restrict o)
 {
     const double co = R->co, si = R->si, most = R->most;
     const double e = R->e, e_low = R->e_low, w_low = R->w_low;

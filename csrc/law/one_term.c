@@ -55,8 +55,7 @@ static inline double any_turned(double z, double *half, double *less)
 }
 
 /* Adds a block of nodes at frequency y to the sums of turn_terms in every lane. */
-static inline void turn_block(const double *restrict term, int64_t n, double y, int near,
-                              double (*restrict sums)[LANES])
+HS_INLINE void turn_block(const double *restrict term, int64_t n, double y, int near, double (*restrict sums)[LANES])
 {
     const double *d = term, *w = d + n, *off = w + n, *move = off + n;
     int k;
@@ -105,7 +104,7 @@ int hs_term_turned(int64_t n, const double *term, int64_t n_y, const double *y, 
  * within 5u cancels to no less than two ninths. */
 static inline double h2(double z, double *m1)
 {
-    double y = z > -0.5 && z < 0.5 ? z : 0, p = 1.0 / 1307674368000.0;
+    double size = z < 0 ? -z : z, y = size < 0.5 ? z : 0, p = 1.0 / 1307674368000.0;
     p = p * y + 1.0 / 87178291200.0;
     p = p * y + 1.0 / 6227020800.0;
     p = p * y + 1.0 / 479001600;
@@ -120,7 +119,7 @@ static inline double h2(double z, double *m1)
     p = p * y + 1.0 / 6;
     p = p * y + 0.5;
     *m1 = hs_expm1(z);
-    return z > -0.5 && z < 0.5 ? y * y * p : *m1 - z;
+    return size < 0.5 ? y * y * p : *m1 - z;
 }
 
 /* The sums over nodes of w h2(rd), w d (e^{rd} - 1), w |h2| size + moved |r (e^{rd} - 1)|, w e^{rho d}. Rows of n:
@@ -157,8 +156,8 @@ int hs_term_grown(int64_t n, const double *term, double r, double rho, double *o
 }
 
 /* Adds a block of nodes at s = sr + i si to the sums of transform_terms in every lane. */
-static inline void transform_block(const double *restrict term, int64_t n, int whole, double sr, double si,
-                                   double (*restrict sums)[LANES])
+HS_INLINE void transform_block(const double *restrict term, int64_t n, int whole, double sr, double si,
+                               double (*restrict sums)[LANES])
 {
     const double *dr = term, *di = dr + n, *wr = di + n, *wi = wr + n;
     const double *off = wi + n, *move = off + n;
@@ -196,7 +195,10 @@ HS_CLONES static void transform_terms(int64_t n, const double *restrict term, in
     int k, l;
     for (j = 0; j < n_s; j++) {
         double sums[3][LANES] = {{0}}, sr = s[j], si = s[n_s + j];
-        for (i = 0; i < n; i += LANES) transform_block(term + i, n, whole, sr, si, sums);
+        if (whole)
+            for (i = 0; i < n; i += LANES) transform_block(term + i, n, 1, sr, si, sums);
+        else
+            for (i = 0; i < n; i += LANES) transform_block(term + i, n, 0, sr, si, sums);
         for (l = 0; l < 3; l++)
             for (out[l * n_s + j] = 0, k = 0; k < LANES; k++) out[l * n_s + j] += sums[l][k];
     }

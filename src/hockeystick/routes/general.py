@@ -340,17 +340,23 @@ def point(question, add: int, eps: float, about: float | None = None):
             return answer
         return _shallower(question, add, answer.lower if answer else about, answer, ask)
 
-    return _as_option(question, about, lambda step: option.point(step, add, eps), others)
+    return _as_option(question, add, about, lambda step: option.point(step, add, eps), others)
 
 
-def _as_option(question, log_delta: float, ask: Callable, others: Callable):
+def _one_epoch(run) -> RandomAllocation | None:
+    """The step of a run of one epoch of random allocation."""
+    step = run.parts[0][0]
+    return step if run.steps == 1 and isinstance(step, RandomAllocation) else None
+
+
+def _as_option(question, add: int, log_delta: float, ask: Callable, others: Callable):
     """What the price of an option says of one epoch alone, where it is asked first or others are wide."""
-    step = question.run.parts[0][0]
-    if question.run.steps > 1 or not isinstance(step, RandomAllocation) or question.rough:
+    step = _one_epoch(question.run)
+    if step is None or question.rough:
         return others()
     ways = others, lambda: ask(step)
     answer = None
-    for one in reversed(ways) if option.first(step, log_delta) else ways:
+    for one in reversed(ways) if option.first(step, add, log_delta) else ways:
         answer = meet(answer, one(), question.run)
         if answer and answer.width <= mixed.ENOUGH:
             break
@@ -484,6 +490,9 @@ def _of_whole(terms: tuple[float, ...], share: float, truncation: float, roundin
 def below(question, add: int, eps: float, log_delta: float) -> bool:
     """Whether Chernoff's bound at the tilt of the line proves that delta(eps) <= e^log_delta, of a run without infinite
     losses; outcomes that the line leaves out add their mass [theory: line.chernoff]."""
+    one = add and _one_epoch(question.run)
+    if one and option.below(one, eps, log_delta):
+        return True
     found = _asked(question, add, log_delta)
     if found is None or found.route is not mixed or found.log_finite:
         return False
@@ -510,7 +519,7 @@ def root(question, add: int, delta: float):
 
         return _shallower(question, add, math.log(delta), _narrower(question, add, math.log(delta), ask), ask)
 
-    answer = _as_option(question, math.log(delta), lambda step: option.root(step, add, delta), others)
+    answer = _as_option(question, add, math.log(delta), lambda step: option.root(step, add, delta), others)
     return _between_points(question, add, math.log(delta), answer)
 
 

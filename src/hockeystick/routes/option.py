@@ -1,8 +1,8 @@
 """One epoch of random allocation alone, as the price of an option on a sum of lognormals: what/allocation_epoch.py.
 
-Under ADD delta is the price of a put. Under REMOVE it is that of a call: of the put by parity where they do not cancel,
-else along the cut, or, where a few large terms lie beside many, by half lines from a part of it. Answers are those of
-answers.py, None where the prices decline."""
+Under ADD delta is the price of a put. Under REMOVE it is that of a call: by a line without its pole where it is no
+small part of E|S-t|, of the put by parity where they do not cancel, else along the cut, or, where a few large terms lie
+beside many, by half lines from a part of it. Answers are those of answers.py, None where the prices decline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ..answers import Point, Root
-from ..outward import U
+from ..outward import DOWN, U
+from ..what import allocation_call as call
 from ..what import allocation_epoch as epoch
 from ..what.allocation import RandomAllocation
 
@@ -26,9 +27,23 @@ STEPS, LARGE, DEEP = 10_000, 1.05, -230.0
 """Steps and sensitivity/sigma, or log delta, from which the price is asked before other lines: these take longer."""
 
 
-def first(step: RandomAllocation, log_delta: float) -> bool:
+def first(step: RandomAllocation, add: int, log_delta: float) -> bool:
     """Whether the price is asked before other lines."""
-    return (step.steps >= STEPS and step.shift >= LARGE) or log_delta < DEEP
+    if (step.steps >= STEPS and step.shift >= LARGE) or log_delta < DEEP:
+        return True
+    return not add and call.is_large(step.shift, step.steps, log_delta)
+
+
+def below(step: RandomAllocation, eps: float, log_delta: float) -> bool:
+    """Whether Chernoff's bound proves that delta(eps) <= e^log_delta under ADD, by what the line of REMOVE at eps knows
+    of one term [theory: allocation.option]."""
+    m, t = step.shift, step.steps
+    line = eps > 0 and call.is_large(m, t, log_delta) and call.line_at(m, t, t * math.expm1(eps))
+    if not line:
+        return False
+    q = np.geomspace(line.c, line.y[-1], 24)
+    log = q * (t * math.expm1(-eps) * DOWN) + t * line.log_upper(q) - 1 - np.log(q)
+    return bool(log.min() + eps - math.log(t) < log_delta - 1e-9)
 
 
 def _price(m: float, t: int, add: int, eps: float) -> tuple[float, float, tuple[float, ...]] | None:
@@ -40,7 +55,10 @@ def _price(m: float, t: int, add: int, eps: float) -> tuple[float, float, tuple[
     if add:
         put = epoch.log_put(m, t, x, K)
         return put and _told(put, put.log + eps - math.log(t))
-    found = None
+    line = call.line_at(m, t, x) if x > 0 else None
+    found = line and _on_line(line, x)
+    if found and found[1] < LEAST_SEEN:
+        return found
     cut = math.log(LEAST_UNITS * U) + epoch.about_call(m, t, x)[1]
     parity = math.log(16 * U * max(math.expm1(eps), 1e-300)) if x > 0 else -math.inf
     for least, ask in sorted(((parity, _by_parity), (cut, _along_cut)), key=lambda way: way[0]):
@@ -74,9 +92,23 @@ def _by_parity(m: float, t: int, x: float, K: float, eps: float) -> tuple[float,
     return math.log(value), off / value * (1 + 1e-9), parts
 
 
+LEAST_SEEN = 1e-6
+"""Relative error that is enough of a call on its line, beyond which other ways are asked, too."""
+
+
+def _on_line(line: call.CallLine, x: float) -> tuple[float, float, tuple[float, ...]] | None:
+    value, *errors = line.at(x)
+    if not value > 2 * sum(errors):
+        return None
+    log = math.log(value) - math.log(line.t)
+    rounding = 8 * U * (1 + abs(log))
+    aliases, ends, inner = (error / value for error in errors)
+    return log, (aliases + ends + inner) * (1 + 1e-9) + rounding, (aliases, ends, inner, rounding)
+
+
 def _along_cut(m: float, t: int, x: float, K: float, _: float) -> tuple[float, float, tuple[float, ...]] | None:
-    call = epoch.log_call(m, t, x, K)
-    return call and _told(call, call.log - math.log(t))
+    value = epoch.log_call(m, t, x, K)
+    return value and _told(value, value.log - math.log(t))
 
 
 def _by_path(m: float, t: int, x: float) -> tuple[float, float, tuple[float, ...]] | None:
@@ -110,7 +142,10 @@ def _told(value: epoch.Value, log: float) -> tuple[float, float, tuple[float, ..
 @np.errstate(all="ignore")  # what is not finite declines
 def point(step: RandomAllocation, add: int, eps: float) -> Point | None:
     """delta(eps)."""
-    found = _price(step.shift, step.steps, add, eps)
+    return _point(_price(step.shift, step.steps, add, eps))
+
+
+def _point(found: tuple[float, float, tuple[float, ...]] | None) -> Point | None:
     if found is None or not found[1] < 0.5:
         return None
     log, off, terms = found
@@ -121,12 +156,15 @@ def point(step: RandomAllocation, add: int, eps: float) -> Point | None:
 def root(step: RandomAllocation, add: int, delta: float) -> Root | None:
     """eps(delta): about where it is, a few steps, and two places at which delta is certainly above and below."""
     m, t, goal = step.shift, step.steps, math.log(delta)
+    if not add and (found := call.root(m, t, goal)):
+        line, *about = found
+        answer = bracket(lambda eps: _point(_on_line(line, t * math.expm1(eps))), *about, goal)
+        if answer and answer.width < LEAST_SEEN:
+            return answer
     if m < (LEAST_SHIFT if add else epoch.LEAST_SHIFT):
         return None
     about = epoch.about_root(m, t, add, goal)
-    if about is None:
-        return None
-    return bracket(lambda eps: point(step, add, eps), *about, goal)
+    return about and bracket(lambda eps: point(step, add, eps), *about, goal)
 
 
 def bracket(ask: Callable[[float], Point | None], mid: float, slope: float, goal: float) -> Root | None:
@@ -148,7 +186,7 @@ def bracket(ask: Callable[[float], Point | None], mid: float, slope: float, goal
             break
     ends = []
     for side in (-1, 1):
-        reach = 2 * wide + 2e-15 * mid
+        reach = 0.6 * wide + 2e-15 * mid  # an interval, of which it is not in the middle
         for _ in range(6):
             at = max(mid + side * reach, 0.0)
             one = ask(at)
@@ -158,7 +196,7 @@ def bracket(ask: Callable[[float], Point | None], mid: float, slope: float, goal
                 break
             if side < 0 and at == 0:
                 break
-            reach *= 4
+            reach *= 2
         else:
             return None
         ends.append(at)

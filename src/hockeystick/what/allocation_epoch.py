@@ -120,14 +120,17 @@ class _Rule:
         rate = 2 * math.pi * self.strip / H * (1 - 1e-12)  # its exponential may be beyond a double
         self.alias = 2 * math.exp(0.5 * b * b - rate) / -math.expm1(-rate) * MORE
 
-    def at(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def at(self, s: np.ndarray, rough: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """phi(s) e^s - 1, phi(s) where `whole`, and a bound of its error; a real s < 0 is on the cut, reached from
-        above."""
+        above. rough: for Re s > 0, by a bound that knows |phi| <= 1 alone."""
         m, H, tau = self.m, self.H, self.tau
         re, im, err = _core.term_transform(self.term, self.whole, np.array([s.real, s.imag]))
         size, up = np.abs(s), np.zeros(s.size) if self.whole else s.real
         angle = np.abs(np.where(s.real < 0, math.pi, np.angle(s)) - self.turned)
-        edge = up + _log_phi_upper(m, size * np.cos(np.minimum(angle + m * self.strip, 0.5 * math.pi)) * (1 - 1e-12))
+        edge = up
+        if not rough:
+            least = np.cos(np.minimum(angle + m * self.strip, 0.5 * math.pi)) * (1 - 1e-12)
+            edge = edge + _log_phi_upper(m, size * least)
         with np.errstate(over="ignore"):
             edge = np.exp(edge) * (1 + 8 * U * size)
         err = err * MORE + self.alias * (edge if self.whole else edge + 1 + 2 * size)
