@@ -61,7 +61,7 @@ class CallLine:
         z, g = t * log, 0.5 * self.V * s * s
         E, G = _expm1(z), _expm1(g)
         weight = np.where(y > 0, 2.0, 1.0) / period / (s * s)
-        self.part = (E - G) * weight
+        self.part = (E - G) * weight  # [theory: allocation.call]
         self.rate = s * self.part
         size = np.minimum(np.abs(z), 3 + np.abs(E)) + np.minimum(np.abs(g), 3 + np.abs(G))
         err = np.abs(weight) * (np.abs(1 + E) * np.expm1(t * off) + 24 * U * size)
