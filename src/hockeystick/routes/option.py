@@ -56,7 +56,7 @@ def _price(m: float, t: int, add: int, eps: float) -> tuple[float, float, tuple[
         put = epoch.log_put(m, t, x, K)
         return put and _told(put, put.log + eps - math.log(t))
     line = call.line_at(m, t, x) if x > 0 else None
-    found = line and _on_line(line, x)
+    found = _on_line(line, x) if line else None
     if found and found[1] < LEAST_SEEN:
         return found
     cut = math.log(LEAST_UNITS * U) + epoch.about_call(m, t, x)[1]
@@ -157,8 +157,8 @@ def root(step: RandomAllocation, add: int, delta: float) -> Root | None:
     """eps(delta): about where it is, a few steps, and two places at which delta is certainly above and below."""
     m, t, goal = step.shift, step.steps, math.log(delta)
     if not add and (found := call.root(m, t, goal)):
-        line, *about = found
-        answer = bracket(lambda eps: _point(_on_line(line, t * math.expm1(eps))), *about, goal)
+        line, mid, slope = found
+        answer = bracket(lambda eps: _point(_on_line(line, t * math.expm1(eps))), mid, slope, goal)
         if answer and answer.width < LEAST_SEEN:
             return answer
     if m < (LEAST_SHIFT if add else epoch.LEAST_SHIFT):
