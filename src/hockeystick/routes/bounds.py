@@ -335,10 +335,11 @@ def curve_upper(question, add: int, eps: np.ndarray, lines: int = 16) -> np.ndar
     return best
 
 
-def moments_point(steps: Rows, add: int, eps: float) -> Point | None:
+def moments_point(steps: Rows, add: int, eps: float, jumped: bool = False) -> Point | None:
     """delta(eps) between that of its single most revealing step (dropping steps is post-processing) and Chernoff's
     bound e^{K(t) - eps t} t^t/(1+t)^(1+t) [CKS20, Prop. 12] [theory: pair.dropping, small.between], inside the interval
-    of the route saddlepoint and that of one rare large loss (jumps.py). The estimate is the upper end."""
+    of the route saddlepoint and, unless these were asked (`jumped`), that of rare large losses (jumps.py). The estimate
+    is the upper end."""
     upper = _best_order_upper(steps, add, 1, eps)
     if upper is None:
         return None
@@ -347,13 +348,13 @@ def moments_point(steps: Rows, add: int, eps: float) -> Point | None:
         if abs(eps) < -math.log1p(-q) or (not add and eps > 0):
             point = contour.single_point(m, q, add, eps)
             lower = max(lower, point.lower) if point else lower
-    for other in (saddlepoint.point(steps, add, eps), jumps.point(steps, add, eps)):
+    for other in (saddlepoint.point(steps, add, eps), None if jumped else jumps.point(steps, add, eps)):
         if other:
             lower, upper = max(lower, other.lower), min(upper, other.upper)
     return Point(lower, upper, upper, (1.0,), "moments")
 
 
-def moments_root(steps: Rows, add: int, log_delta: float) -> Root | None:
+def moments_root(steps: Rows, add: int, log_delta: float, jumped: bool = False) -> Root | None:
     """eps(delta), clipped at 0, as `moments_point`; log_delta is log delta rounded to nearest."""
     least, most = (math.nextafter(log_delta, side) for side in (-math.inf, math.inf))
     upper = _best_order_upper(steps, add, 0, least)
@@ -361,7 +362,7 @@ def moments_root(steps: Rows, add: int, log_delta: float) -> Root | None:
         return None
     roots = [contour.single_root(*one, add, exp_upper(most)) for one in _single_steps(steps)]
     lower = max([0.0, *(root.lower for root in roots if root)])
-    for other in (saddlepoint.root(steps, add, log_delta), jumps.root(steps, add, log_delta)):
+    for other in (saddlepoint.root(steps, add, log_delta), None if jumped else jumps.root(steps, add, log_delta)):
         if other:
             lower, upper = max(lower, other.lower), min(upper, other.upper)
     upper = max(upper, 0.0)

@@ -318,8 +318,8 @@ def _jumps(question, have_eps: int, add: int, at: float):
 def _moments(question, have_eps: int, add: int, at: float):
     if question.gaussian:
         if have_eps:
-            return bounds.moments_point(question.steps, add, at)
-        return bounds.moments_root(question.steps, add, math.log(at))
+            return bounds.moments_point(question.steps, add, at, jumped=question.auto)
+        return bounds.moments_root(question.steps, add, math.log(at), jumped=question.auto)
     paired = paired_steps(question.run, question.adjacency, bool(add))
     if paired is None:
         return None
