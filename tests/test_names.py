@@ -185,6 +185,19 @@ def test_a_log_says_where_the_contour_failed(caplog):
     )
 
 
+def test_a_log_says_which_ways_an_allocation_went(caplog):
+    """What each cost, and why it declined; an explanation lists the same ways."""
+    run = hs.random_allocation(hs.gaussian(0.24), 2) * 7
+    with caplog.at_level("DEBUG", "hockeystick"):
+        hs.epsilon(run, 1e-5)
+    said = [record.getMessage() for record in caplog.records]
+    assert re.fullmatch(r"line, remove, of Run\(7 x .*\): declined \(no line .*\), \d+\.\d ms", said[0])
+    assert any(re.match(r"rough points, remove, .*: declined \(no bound of its tails", one) for one in said)
+    ways = {each.route: each.why for each in hs.explain(run, delta=1e-5).tried}
+    assert [*ways][:4] == ["exact", "contour", "line", "points"]
+    assert ways["contour"].startswith("no line") and ways["points"].startswith("no bound of its tails")
+
+
 def test_saddlepoint_estimates_take_the_larger_direction():
     run = hs.poisson_subsampled(hs.gaussian(1.0), 0.3) * 5
     sides = [hs.saddlepoint_delta(run, 0.5, direction=side).log_delta for side in ("remove", "add")]

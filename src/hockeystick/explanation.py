@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import query, worst
+from .answers import Point
 from .arguments import exp_lower, exp_upper, respelled
 from .bound import AccuracyError, Bound, DomainError
 from .routes import contour, moments
@@ -50,8 +51,9 @@ class Explanation(NamedTuple):
     query, at, adjacency, direction
         What was asked: "epsilon" at a delta, or "delta" at an eps.
     tried : tuple of Tried
-        The routes asked, in order. Empty where the range of the loss alone gives the answer, and for runs that leave a
-        size or a group open (`bound.note` says how those are answered).
+        The routes asked, in order; of runs with random allocation each is followed by the ways that it went ("line",
+        "transform", "parts", "option", ..), with their times. Empty where the range of the loss alone gives the answer,
+        and for runs that leave a size or a group open (`bound.note` says how those are answered).
     tilt : float or None
         The saddle point t > 0: where e^{-eps t} M(t) is least, M the moment generating function of the loss. The line
         of the contour crosses the real axis near it.
@@ -116,16 +118,21 @@ class _Traced(query._Settings):
         """Each direction on its own, also where the answer takes one call over both."""
 
     def _ask(self, name: str, have_eps: int, add: int, at: float):
-        self.why, start = "", time.perf_counter()
+        self.why, start, first = "", time.perf_counter(), len(self.tried)
         found = super()._ask(name, have_eps, add, at)
+        seconds = time.perf_counter() - start
+        self.tell(name, add, found, seconds)
+        self.tried.insert(first, self.tried.pop())  # before the ways that it went
+        return found
+
+    def tell(self, way: str, add: int, found, seconds: float) -> None:
         low = high = None
         if found:
             low, high = float(found.lower), float(found.upper)
-            if have_eps:
+            if isinstance(found, Point):
                 low, high = exp_lower(low), exp_upper(high)
         why = "" if found else self.why
-        self.tried.append(Tried(name, "add" if add else "remove", low, high, why, time.perf_counter() - start))
-        return found
+        self.tried.append(Tried(way, "add" if add else "remove", low, high, why, seconds))
 
 
 @respelled(epsilon="eps")
@@ -156,7 +163,8 @@ def explain(
     -------
     Explanation
         `bound` is the certified answer of `hockeystick.delta` or `hockeystick.epsilon`. The intervals of `tried` are
-        certified too; `tilt`, `steps` and times are estimates.
+        certified too; `tilt`, `steps` and times are estimates, the latter of what was asked once before: the log
+        has those of a first answer.
 
     Raises
     ------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ import numpy as np
 from .. import _core
 from ..answers import ZERO, Point, Root, meet
 from ..outward import U, log_slack
-from ..what.allocation import RandomAllocation
+from ..what.allocation import RandomAllocation, allocates
 from ..what.condensed import condensed
 from ..what.discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from ..what.given import GaussianMixture
@@ -295,19 +296,43 @@ def _asked(question, add: int, log_delta: float, depth: float | None = None, by_
 
 NOT_FOUND = "no line within its cost certifies an interval"
 LEFT_OUT = "outcomes that its table leaves out may be all of delta"
+NO_POINTS = "no bound of its tails reaches so far that points of the density would serve"
 
 
 def _narrower(question, add: int, log_delta: float, ask: Callable):
     """ask(run as it is at log_delta), or by transforms alone, or by what points there are, where that may be narrower;
     by points that are known roughly where there is no other answer."""
+    answer = _told(question, add, "line", functools.partial(_other_way, question, add, log_delta, None, 0, ask))
     found = _asked(question, add, log_delta)
-    answer = found and ask(found)
     for depth, by_points in _ways(found) if found else ():
         if answer and (question.rough or by_points == 2 or answer.width <= WIDE):
             break
-        found = _asked(question, add, log_delta, depth, by_points)
-        other = found and (not by_points or _has_points(found)) and ask(found)
-        answer = meet(answer, other or None, question.run)
+        other = functools.partial(_other_way, question, add, log_delta, depth, by_points, ask)
+        way = WAYS[by_points] + (f" e^-{depth:g}" if by_points and depth else "")
+        answer = meet(answer, _told(question, add, way, other), question.run)
+    return answer
+
+
+WAYS = "transform", "points", "rough points"
+
+
+def _other_way(question, add: int, log_delta: float, depth: float | None, by_points: int, ask: Callable, *least):
+    """What that way says, its tables included; nothing where it is asked for points and there are none."""
+    found = _asked(question, add, log_delta, depth, by_points)
+    if found and by_points and not _has_points(found):
+        question.why = NO_POINTS
+        return None
+    return ask(found, *least) if found else None
+
+
+def _told(question, add: int, way: str, ask: Callable):
+    """ask(), of which the question is told for runs with random allocation: each way may take long."""
+    if question.rough or not (question.run._cache.get("cut", True) and allocates(question.run)):
+        return ask()
+    before, question.why, start = question.why, "", time.perf_counter()
+    answer = ask()
+    question.tell(way, add, answer, time.perf_counter() - start)
+    question.why = before if question.why in ("", NO_POINTS) else question.why
     return answer
 
 
@@ -354,7 +379,7 @@ def _as_option(question, add: int, log_delta: float, ask: Callable, others: Call
     step = _one_epoch(question.run)
     if step is None or question.rough:
         return others()
-    ways = others, lambda: ask(step)
+    ways = others, lambda: _told(question, add, "option", lambda: ask(step))
     answer = None
     for one in reversed(ways) if option.first(step, add, log_delta) else ways:
         answer = meet(answer, one(), question.run)
@@ -383,7 +408,8 @@ def _line_point(question, found: Finite, eps: float):
     answer = found.route.point(found.run, eps, *found.tolerance(question), lines=_lines(question, found), **wide)
     if not _may_part(question, found, answer):
         return answer
-    return meet(answer, parts.point(found.run, eps, question.goal), question.run)
+    other = _told(question, 0, "parts", lambda: parts.point(found.run, eps, question.goal))
+    return meet(answer, other, question.run)
 
 
 def _line_root(question, found: Finite, log_delta: float):
@@ -393,7 +419,8 @@ def _line_root(question, found: Finite, log_delta: float):
     if not _may_part(question, found, answer):
         return answer
     about = answer.estimate if answer else parts.about_root(found.run, log_delta)
-    return meet(answer, parts.root(found.run, log_delta, question.goal, about), question.run)
+    other = _told(question, 0, "parts", lambda: parts.root(found.run, log_delta, question.goal, about))
+    return meet(answer, other, question.run)
 
 
 def _may_part(question, found: Finite, answer) -> bool:
@@ -537,6 +564,11 @@ def _between_points(question, add: int, log_delta: float, answer):
     return meet(answer, option.bracket(ask, mid, slope, log_delta), question.run)
 
 
+def _has_paths(run) -> bool:
+    """Whether points of some epoch are by paths, which take seconds."""
+    return any(isinstance(step, RandomAllocation) and option.has_path(step.shift, step.steps) for step, _ in run.parts)
+
+
 def _shallower(question, add: int, log_delta: float, answer, ask: Callable):
     """`answer`, or a narrower one of windows less deep than log_delta asks for: in a deeper one a large term may be
     most of the line."""
@@ -547,12 +579,14 @@ def _shallower(question, add: int, log_delta: float, answer, ask: Callable):
         return answer
     jumps = first and any(isinstance(step, mixed.DensityStep) and step.slow for step in first.run)
     untried = first is not None and first.untried
-    known = first is not None and parts.parted(first.run) is not None and answer and answer.width <= WIDE
+    dear = first is not None and (parts.parted(first.run) is not None or (untried and _has_paths(question.run)))
+    known = dear and answer and answer.width <= WIDE
     shallower = reversed(DEPTHS) if (jumps or untried) and not known else ()
     for depth in shallower:
         if SEEN - log_delta < depth < _depth(log_delta):
+            other = functools.partial(_other_way, question, add, log_delta, depth, int(untried), ask, SEEN)
+            answer = meet(answer, _told(question, add, f"line e^-{depth:g}", other), question.run)
             found = _asked(question, add, log_delta, depth, int(untried))
-            answer = meet(answer, found and ask(found, SEEN), question.run)
             if answer and answer.width <= (WIDE if found and parts.parted(found.run) is not None else mixed.ENOUGH):
                 break
     return answer

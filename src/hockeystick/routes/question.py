@@ -161,6 +161,15 @@ class Question:
             2 if self.replaced else 1,
         )
 
+    def tell(self, way: str, add: int, found, seconds: float) -> None:
+        """What one way to sum a line said of a run with random allocation, for the logger "hockeystick"."""
+        import logging
+
+        log = logging.getLogger("hockeystick")
+        if log.isEnabledFor(logging.DEBUG):
+            said = f"a relative width of {found.width:.2g}" if found else f"declined{self.why and f' ({self.why})'}"
+            log.debug("%s, %s, of %r: %s, %.1f ms", way, "add" if add else "remove", self.run, said, 1e3 * seconds)
+
     def losses(self, add: int):
         """(loss, count) of the distinct steps in one direction."""
         return losses(self.run, self.adjacency, "add" if add else "remove")
