@@ -65,13 +65,10 @@ typedef struct {
     double far_loss, far_tilt, far_log, far_den; /* with Chernoff's bound of how the others bring them back */
     double cell_from[HS_BRANCHES], cell_end;     /* places where the cell begins, the loss at its end */
     double cut, top;                             /* where the bulk ends, in losses; the last cell's end, 0: no cells */
-    double eps, reach, c, dy;
-    double P, s_left, s_right, log_est;
+    double eps, reach, c, log_est;
     double sd;
-    double K[3], err[3]; /* at c, s_right, s_left */
-    double log_tail;     /* of the truncation */
-    double log_beyond;   /* of what runs with a loss above the cut add */
-    int64_t N;
+    double log_beyond;                /* of what runs with a loss above the cut add */
+    hs_line_part line;                /* the line at hand */
     int cells, from[HS_BRANCHES + 1]; /* of the bound of |phi|, and where those of a branch begin */
     double *mass, *most;              /* of cells left of the cut: mass under r, at least and at most */
     double *steep, *cost;             /* S at least and what a shifted path costs there, over d^2/2, at most */
@@ -84,7 +81,6 @@ typedef struct {
     int by_jumps;        /* whether jumps were taken apart there; -1: in vain */
     double straight;     /* the relative width there without, infinite where there was no line, 0 where none was made */
     double known;        /* relative width of delta from which an answer is of use, infinite: of any */
-    hs_nodes F;
 } bulk_line;
 
 /* K and its derivatives, as an estimate. */
@@ -292,7 +288,7 @@ static void lay_tilts(hs_bulk *J, double c)
 /* How many nodes the line needs until its tail is below e^-goal; HS_TOO_MANY_NODES where it has no room for them. */
 static int count_nodes(bulk_line *A, double goal)
 {
-    double low = 1 / A->sd, high = (double)(HS_BULK_NODES - A->used) * A->dy, fall = goal - log(HS_PI * high);
+    double low = 1 / A->sd, high = (double)(HS_BULK_NODES - A->used) * A->line.dy, fall = goal - log(HS_PI * high);
     int i, turn = 1;
     if (!(turned_decay_lower(A, high, fall, &turn) >= fall)) return HS_TOO_MANY_NODES;
     for (i = 0; i < 20 && high > 1.02 * low; i++) {
@@ -301,7 +297,7 @@ static int count_nodes(bulk_line *A, double goal)
         if (turned_decay_lower(A, Y, fall, &turn) < fall) low = Y;
         else high = Y;
     }
-    A->N = (int64_t)ceil(high / A->dy) + 1;
+    A->line.F.N = (int64_t)ceil(high / A->line.dy) + 1;
     return HS_OK;
 }
 
@@ -326,17 +322,17 @@ static int seek_saddle(bulk_line *A, double eps, double *K)
 static int place_within(bulk_line *A, double K, double nats)
 {
     hs_aliases S = {cgf, A, A->c, A->eps, A->sd, A->log_est - nats};
-    double right = hs_alias_place(&S, 1, 7 / A->sd, -HUGE_VAL, HUGE_VAL, 0, &A->s_right);
+    double right = hs_alias_place(&S, 1, 7 / A->sd, -HUGE_VAL, HUGE_VAL, 0, &A->line.s_right);
     int jump = A->jump, st;
-    A->P = fmax(right, hs_alias_place(&S, -1, fmin(7 / A->sd, 0.5 * A->c), 0, HUGE_VAL, right, &A->s_left));
-    if (!(A->P < 1e12 && A->P > 0 && A->s_left >= 0)) return HS_OUT_OF_RANGE;
-    A->dy = 2 * HS_PI / A->P;
+    A->line.P = fmax(right, hs_alias_place(&S, -1, fmin(7 / A->sd, 0.5 * A->c), 0, HUGE_VAL, right, &A->line.s_left));
+    if (!(A->line.P < 1e12 && A->line.P > 0 && A->line.s_left >= 0)) return HS_OUT_OF_RANGE;
+    A->line.dy = 2 * HS_PI / A->line.P;
     A->jump = 0;
     lay_cells(A, cgf(A, A->c).K / A->copies, 0);
     A->jump = jump;
     /* what the tail may be, but for its 1/Y */
     if ((st = count_nodes(A, nats - (A->log_est - K + A->c * A->eps)))) return st;
-    return A->N + A->used <= HS_BULK_NODES ? HS_OK : HS_TOO_MANY_NODES;
+    return A->line.F.N + A->used <= HS_BULK_NODES ? HS_OK : HS_TOO_MANY_NODES;
 }
 
 /* The same with what is useful: a line `below` nats below delta needs as many less, one of many nodes FEWER, and of
@@ -345,9 +341,9 @@ static int place_bulk_nodes(bulk_line *A, double K, double below)
 {
     double nats = NATS - fmax(-FEWER, below);
     int st = place_within(A, K, nats);
-    if (!st && A->N <= MANY_NODES) return st;
+    if (!st && A->line.F.N <= MANY_NODES) return st;
     st = place_within(A, K, nats - FEWER);
-    return st || A->N > 2 * MANY_NODES ? place_within(A, K, nats - MUCH_FEWER) : HS_OK;
+    return st || A->line.F.N > 2 * MANY_NODES ? place_within(A, K, nats - MUCH_FEWER) : HS_OK;
 }
 
 /* The cut at the loss l and the tilt for eps, and what lies beyond. */
@@ -368,41 +364,33 @@ static int place_bulk_line(bulk_line *A, double eps, double l)
     return st ? st : place_bulk_nodes(A, K, 0);
 }
 
-/* k log phi at the nodes from .. to-1 from phi - 1 in F.a, F.b, with the errors of phi: slope y and quad. As in law.c,
- * a node lost in its own error is replaced by a bound of it [theory: line.inner]. */
-static void add_bulk_nodes(bulk_line *A, double k, double slope, double quad, int64_t from, int64_t to)
+/* k log phi at the nodes from .. to-1 from phi - 1 in F->a, F->b, with the errors of phi: slope y and quad. A node lost
+ * in its own error is replaced by a bound of it [theory: line.inner]. */
+static void add_bulk_nodes(const hs_nodes *F, double k, double slope, double quad, int64_t from, int64_t to)
 {
-    double *round = A->F.re + 2 * (A->N + 1), *node = round + A->N + 1;
+    double *round = F->re + 2 * (F->N + 1), *node = round + F->N + 1, phi[4];
     int64_t n;
     for (n = from; n < to; n++) {
-        double x = A->F.a[n], v = A->F.b[n], X = 2 * x + x * x + v * v, mod = hypot(1 + x, v);
-        double y = (double)n * A->dy;
-        double lr = X > -0.75 && X < 1 ? 0.5 * log1p(X) : log(mod), li = atan2(v, 1 + x);
-        double dz = y * slope / mod, qz = quad / mod, b = hs_up(mod + y * slope + quad);
-        if (!(dz + qz < 0.25)) {
-            A->F.re[n] += k * log(b < 1 ? b : 1);
-            round[n] += b < 1e300 ? 1.1 : HUGE_VAL;
-            continue;
-        }
-        A->F.re[n] += k * lr;
-        A->F.im[n] += k * li;
-        round[n] += k * (dz / (1 - dz) + 12 * HS_U * fmin(hypot(x, v), 3)) + 4 * HS_U * k * (fabs(lr) + fabs(li));
-        node[n] += k * qz / (1 - qz);
+        int found = hs_line_part_log(F->a[n], F->b[n], (double)n * F->dy * slope, quad, phi);
+        F->re[n] += k * phi[0];
+        F->im[n] += found ? k * phi[1] : 0;
+        round[n] += found ? k * phi[2] : 1.1;
+        node[n] += found ? k * phi[3] : 0;
     }
 }
 
 /* k log phi of a law known to e^log_m, its errors by quarters of the frequencies [theory: small.bulk-line]. */
 static int visit_bulk(bulk_line *A, const hs_bulk *J, double k, double log_m)
 {
-    int64_t to[5] = {0, A->N / 4, A->N / 2, A->N * 3 / 4, A->N + 1};
+    int64_t to[5] = {0, A->line.F.N / 4, A->line.F.N / 2, A->line.F.N * 3 / 4, A->line.F.N + 1};
     double bound[5], slope, enough = log_m - 42 - log(J->k);
     int i;
     for (i = 4; i > 0; i--) {
-        bound[i] = exp(hs_bulk_log_phase_upper(J, A->c, (double)to[i] * A->dy, enough) - log_m);
+        bound[i] = exp(hs_bulk_log_phase_upper(J, A->c, (double)to[i] * A->line.dy, enough) - log_m);
         if (!(bound[i] < 0.1)) return HS_TOO_WIDE;
     }
-    slope = hs_bulk_nodes(J, A->c, A->dy, A->N, A->grid, A->F.a, A->F.b);
-    for (i = 1; i <= 4; i++) add_bulk_nodes(A, k, slope, 2.25 * bound[i], to[i - 1], to[i]);
+    slope = hs_bulk_nodes(J, A->c, A->line.dy, A->line.F.N, A->grid, A->line.F.a, A->line.F.b);
+    for (i = 1; i <= 4; i++) add_bulk_nodes(&A->line.F, k, slope, 2.25 * bound[i], to[i - 1], to[i]);
     return HS_OK;
 }
 
@@ -411,44 +399,27 @@ static int bulk_line_values(bulk_line *A, const double *tilt, hs_bulk_tilted *T)
 {
     double off, size;
     int i, st;
+    A->line.c = tilt[0];
     for (i = 2; i >= 0; i--) {
         if ((st = hs_bulk_at(&A->J, tilt[i], 0, T))) return st;
-        A->K[i] = A->copies * T->log_b;
-        A->err[i] = A->copies * T->err;
-        size = fabs(A->K[i]);
+        A->line.K[i] = A->copies * T->log_b;
+        A->line.err[i] = A->copies * T->err;
+        size = fabs(A->line.K[i]);
         if (A->jump) {
-            A->K[i] += log(A->J.k) + hs_bulk_cell_at(&A->G, tilt[i], &off);
-            A->err[i] += off;
-            size += fabs(A->K[i]) + log(A->J.k);
+            A->line.K[i] += log(A->J.k) + hs_bulk_cell_at(&A->G, tilt[i], &off);
+            A->line.err[i] += off;
+            size += fabs(A->line.K[i]) + log(A->J.k);
         }
-        A->err[i] += 4 * HS_U * size;
+        A->line.err[i] += 4 * HS_U * size;
     }
     return HS_OK;
-}
-
-/* The rows of the line's nodes, behind those of the parts before it: sums begin at 0. */
-static void bulk_line_rows(bulk_line *A)
-{
-    double *row = A->nodes + 6 * A->used;
-    memset(row, 0, sizeof(double) * 4 * (size_t)(A->N + 1));
-    A->F = (hs_nodes){.c = A->c, .dy = A->dy, .eps = A->eps, .reach = A->reach, .N = A->N, .re = row};
-    A->F.im = row += A->N + 1;
-    A->F.round = row += A->N + 1;
-    A->F.node = row += A->N + 1;
-    A->F.a = row += A->N + 1;
-    A->F.b = row + A->N + 1;
 }
 
 /* Puts the line behind the parts before it. */
 static void keep_part(bulk_line *A)
 {
-    hs_line_part *part = &A->part[A->parts++];
-    *part = (hs_line_part){.c = A->c, .dy = A->dy, .P = A->P, .s_left = A->s_left, .s_right = A->s_right, .F = A->F};
-    part->log_tail = A->log_tail;
-    memcpy(part->K, A->K, sizeof A->K);
-    memcpy(part->err, A->err, sizeof A->err);
-    part->F.N = A->N;
-    A->used += A->N + 1;
+    A->part[A->parts++] = A->line;
+    A->used += A->line.F.N + 1;
 }
 
 /* No loss of the panels is below its negative. */
@@ -469,21 +440,21 @@ static int one_sided(const hs_pair *pair) { return pair->branches == 1 && pair->
 /* The line as placed: panels made for its frequencies, K at its three tilts, nodes, tail. */
 static int prepare_bulk_line(bulk_line *A)
 {
-    const double tilt[3] = {A->c, A->s_right, A->s_left};
-    double Y = (double)A->N * A->dy, off, values;
+    const double tilt[3] = {A->c, A->line.s_right, A->line.s_left};
+    double Y = (double)A->line.F.N * A->line.dy, off, values;
     hs_bulk_tilted T;
     int i, has_room, st = hs_bulk_cut(&A->J, A->cut, A->c, Y);
     if (st) return st;
-    if (A->jump && (st = hs_bulk_cell(&A->G, A->cell_from, A->cell_end, A->s_right, Y))) return st;
-    values = (double)((A->J.panels + (A->jump ? A->G.panels : 0)) * A->J.per) * (double)A->N;
-    has_room = A->values + values < A->room && (Y + A->dy) * fmax(fmax(A->J.l0, A->G.l0), least_loss(&A->J)) < 1e6;
+    if (A->jump && (st = hs_bulk_cell(&A->G, A->cell_from, A->cell_end, A->line.s_right, Y))) return st;
+    values = (double)((A->J.panels + (A->jump ? A->G.panels : 0)) * A->J.per) * (double)A->line.F.N;
+    has_room = A->values + values < A->room && (Y + A->line.dy) * fmax(fmax(A->J.l0, A->G.l0), least_loss(&A->J)) < 1e6;
     /* Of what has no room nothing is computed; but a one-sided step is then given up soon. */
     if (has_room || one_sided(&A->J.pair)) A->values += values;
     if (!has_room) return HS_TOO_MANY_NODES;
     if ((st = bulk_line_values(A, tilt, &T))) return st;
     lay_cells(A, T.log_b, T.err);
-    A->log_tail = -bulk_decay_lower(A, Y) - log(HS_PI * Y) + log1p(A->dy / Y) + 1e-9;
-    bulk_line_rows(A);
+    A->line.log_tail = -bulk_decay_lower(A, Y) - log(HS_PI * Y) + log1p(A->line.dy / Y) + 1e-9;
+    hs_line_part_rows(&A->line, A->eps, A->reach, A->nodes + 6 * A->used);
     if (A->jump) {
         double log_g = hs_bulk_cell_at(&A->G, A->c, &off);
         if ((st = visit_bulk(A, &A->G, 1, log_g - off))) return st;
@@ -493,7 +464,7 @@ static int prepare_bulk_line(bulk_line *A)
     st = visit_bulk(A, &A->J, A->copies, T.log_b - T.err);
     A->jump = i;
     if (st) return st;
-    hs_nodes_freeze(&A->F);
+    hs_nodes_freeze(&A->line.F);
     keep_part(A);
     return HS_OK;
 }
@@ -506,7 +477,7 @@ static int bound_part(bulk_line *A)
     int st = hs_bulk_cut(&A->J, A->cut, A->c, 0);
     if (st || (A->jump && (st = hs_bulk_cell(&A->G, A->cell_from, A->cell_end, A->c, 0)))) return st;
     if ((st = bulk_line_values(A, tilt, &T))) return st;
-    A->N = -1;
+    A->line.F.N = -1;
     keep_part(A);
     return HS_OK;
 }
@@ -800,7 +771,7 @@ static int line_from(bulk_line *A, double eps, int chosen, int64_t most)
         A->cut = CUTS[chosen] * eps;
         st = place_bulk_line(A, eps, A->cut);
         if (!st && A->log_beyond - A->log_est > log(A->known)) break;
-        if (most < HS_BULK_NODES && (st == HS_TOO_MANY_NODES || (!st && A->N > most))) return NOT_YET;
+        if (most < HS_BULK_NODES && (st == HS_TOO_MANY_NODES || (!st && A->line.F.N > most))) return NOT_YET;
         if (st) continue;
         if (!(st = prepare_bulk_line(A))) return chosen;
         if (st != HS_TOO_MANY_NODES || !one_sided(&A->J.pair)) break;
@@ -950,7 +921,7 @@ int hs_bulk_line_delta(const hs_pair *pair, double k, double eps, double known, 
     bulk_line_at(&A, eps, &v);
     if (!(v.lower > 0 && v.upper < HUGE_VAL)) return HS_TOO_WIDE;
     v.value = fmin(fmax(v.value, v.lower), v.upper); /* lost in what one line is off by */
-    hs_value_point(&v, A.N + 1, out);
+    hs_value_point(&v, A.line.F.N + 1, out);
     return HS_OK;
 }
 
@@ -988,7 +959,7 @@ static int root_from(bulk_line *A, double eps, double log_delta, hs_crossing *ou
     curve.step = curve.reach;
     curve.bend = 4 / A->reach;
     if ((st = hs_root_find(&curve, out, &v))) return st;
-    hs_value_point(&v, A->N + 1, &out->delta);
+    hs_value_point(&v, A->line.F.N + 1, &out->delta);
     return HS_OK;
 }
 

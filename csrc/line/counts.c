@@ -293,21 +293,6 @@ static int place_counts(jump_counts *A, double eps, double log_delta)
     return count_jump_nodes(A, floor) ? HS_OK : HS_TOO_MANY_NODES;
 }
 
-/* log(1 + x + iv), and bounds of its errors; false where that is lost. */
-static int log_node(double x, double v, double slope, double quad, double *out)
-{
-    double X = 2 * x + x * x + v * v, mod = hypot(1 + x, v), dz = slope / mod, qz = quad / mod;
-    out[0] = X > -0.75 && X < 1 ? 0.5 * log1p(X) : log(mod);
-    out[1] = atan2(v, 1 + x);
-    if (!(dz + qz < 0.25)) {
-        out[0] = log(fmin(1, hs_up(mod + slope + quad)));
-        return 0;
-    }
-    out[2] = dz / (1 - dz) + 4 * HS_U * (3 * fmin(hypot(x, v), 3) + fabs(out[0]) + fabs(out[1]));
-    out[3] = qz / (1 - qz);
-    return 1;
-}
-
 /* Horner's rule: sum pi_j e^{(j - J1)(g - b)}, its modulus and its angle, and the sum of its terms' moduli. */
 static void horner(const jump_counts *A, const double *b, const double *g, double *mod, double *angle, double *most)
 {
@@ -377,29 +362,12 @@ static int visit_counts(jump_counts *A)
         for (n = from; n < to; n++) {
             double b[4], y = (double)n * F->dy;
             int found;
-            if (!log_node(row[2 * n], row[2 * n + 1], y * slope[0], lost[0], b)) return HS_TOO_WIDE;
-            found = log_node(F->a[n], F->b[n], y * slope[1], lost[1], g);
+            if (!hs_line_part_log(row[2 * n], row[2 * n + 1], y * slope[0], lost[0], b)) return HS_TOO_WIDE;
+            found = hs_line_part_log(F->a[n], F->b[n], y * slope[1], lost[1], g);
             sum_counts(A, n, b, g, found);
         }
     }
     return HS_OK;
-}
-
-/* The rows of the nodes. */
-static void counts_rows(jump_counts *A)
-{
-    hs_nodes *F = &A->part.F;
-    double *row = A->nodes;
-    F->c = A->c;
-    F->dy = A->part.dy;
-    F->eps = A->eps;
-    F->reach = A->reach;
-    F->re = row;
-    F->im = row += F->N + 1;
-    F->round = row += F->N + 1;
-    F->node = row += F->N + 1;
-    F->a = row += F->N + 1;
-    F->b = row + F->N + 1;
 }
 
 /* K of all numbers of jumps at a tilt t >= 0, at most: log(1 + x), x = B - 1 + G >= 0 but for what lies above x_b, the
@@ -438,7 +406,7 @@ static int prepare_counts(jump_counts *A, double log_delta)
     if ((st = counts_upper(A, A->part.s_left, &A->part.K[2]))) return st;
     if (!((Y + A->part.dy) * A->G.l0 < 1e6)) return HS_TOO_MANY_NODES;
     A->part.log_tail = counts_decay_upper(A, Y) - log(HS_PI * Y) + log1p(A->part.dy / Y) + 1e-9;
-    counts_rows(A);
+    hs_line_part_rows(&A->part, A->eps, A->reach, A->nodes);
     if ((st = visit_counts(A))) return st;
     hs_nodes_freeze(&A->part.F);
     return A->one ? hs_jumps_prepare(&A->run, hs_jumps_tilt(&A->run, A->eps)) : HS_OK;

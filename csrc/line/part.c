@@ -33,3 +33,28 @@ void hs_line_part_at(const hs_line_part *A, double eps, hs_value *v)
     v->alias_right = hs_aliases_upper(A->c, A->P, eps, v->log_scale, A->s_right, A->K[1] + A->err[1]);
     v->alias_left = hs_aliases_upper(A->c, A->P, eps, v->log_scale, A->s_left, A->K[2] + A->err[2]);
 }
+
+void hs_line_part_rows(hs_line_part *A, double eps, double reach, double *row)
+{
+    const int64_t n = A->F.N + 1;
+    memset(row, 0, sizeof(double) * 4 * (size_t)n);
+    A->F = (hs_nodes){.c = A->c, .dy = A->dy, .eps = eps, .reach = reach, .N = n - 1, .re = row, .im = row + n};
+    A->F.round = row + 2 * n;
+    A->F.node = row + 3 * n;
+    A->F.a = row + 4 * n;
+    A->F.b = row + 5 * n;
+}
+
+int hs_line_part_log(double x, double v, double slope, double quad, double *out)
+{
+    double X = 2 * x + x * x + v * v, mod = hypot(1 + x, v), dz = slope / mod, qz = quad / mod;
+    out[0] = X > -0.75 && X < 1 ? 0.5 * log1p(X) : log(mod);
+    out[1] = atan2(v, 1 + x);
+    if (!(dz + qz < 0.25)) {
+        out[0] = log(fmin(1, hs_up(mod + slope + quad)));
+        return 0;
+    }
+    out[2] = dz / (1 - dz) + 4 * HS_U * (3 * fmin(hypot(x, v), 3) + fabs(out[0]) + fabs(out[1]));
+    out[3] = qz / (1 - qz);
+    return 1;
+}

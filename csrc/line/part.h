@@ -15,4 +15,12 @@ typedef struct {
  * nodes. */
 void hs_line_part_at(const hs_line_part *A, double eps, hs_value *v);
 
+/* Lays the rows of A->F, whose N is set, in 6 (N + 1) doubles from `row` on: sums begin at 0. */
+void hs_line_part_rows(hs_line_part *A, double eps, double reach, double *row);
+
+/* log phi, phi = 1 + x + iv of modulus at most 1, in out[0], out[1], and in out[2], out[3] bounds of its errors by
+ * rounding and by quadrature, where slope and quad bound those of x + iv. False where it is lost in them: out[0] is a
+ * bound of log|phi| then [theory: line.inner]. */
+int hs_line_part_log(double x, double v, double slope, double quad, double *out);
+
 #endif

@@ -342,12 +342,13 @@ static void alias(bulk_line *A)
     double l, Y, c = A->c;
     if (!any_line(A, &l, &F)) return;
     c = A->c;
-    Y = (double)A->N * A->dy;
-    A->P *= between(0.2, 0.8);
-    A->dy = 2 * HS_PI / A->P;
-    A->N = (int64_t)ceil(Y / A->dy) + 1;
-    A->s_right = best_tilt(right_exponent, A, c * 1.0001, fmin(0.99 * hs_bulk_top_tilt(&A->J), 20 * c), A->eps + A->P);
-    A->s_left = best_tilt(right_exponent, A, 0, c * 0.999, A->eps - A->P);
+    Y = (double)A->line.F.N * A->line.dy;
+    A->line.P *= between(0.2, 0.8);
+    A->line.dy = 2 * HS_PI / A->line.P;
+    A->line.F.N = (int64_t)ceil(Y / A->line.dy) + 1;
+    A->line.s_right =
+        best_tilt(right_exponent, A, c * 1.0001, fmin(0.99 * hs_bulk_top_tilt(&A->J), 20 * c), A->eps + A->line.P);
+    A->line.s_left = best_tilt(right_exponent, A, 0, c * 0.999, A->eps - A->line.P);
     start_tilts(A);
     if (prepare_bulk_line(A)) return;
     bulk_line_at(A, A->eps, &S);
@@ -363,26 +364,26 @@ static void truncation(bulk_line *A)
     double *size;
     int64_t n, N;
     if (!any_line(A, &l, &F)) return;
-    N = A->N;
+    N = A->line.F.N;
     size = room(N + 1);
-    for (n = 0; n <= N; n++) size[n] = A->dy / (2 * HS_PI) * hypot(A->F.re[n], A->F.im[n]);
+    for (n = 0; n <= N; n++) size[n] = A->line.dy / (2 * HS_PI) * hypot(A->line.F.re[n], A->line.F.im[n]);
     fall = between(0.1, 5);
     for (n = 1; n < N; n++) {
-        double y = (double)n * A->dy;
-        if (log(size[n] * HS_PI / A->dy * hypot(A->c, y) * hypot(1 + A->c, y)) < -fall) break;
+        double y = (double)n * A->line.dy;
+        if (log(size[n] * HS_PI / A->line.dy * hypot(A->c, y) * hypot(1 + A->c, y)) < -fall) break;
     }
-    A->N = n;
+    A->line.F.N = n;
     start_tilts(A);
-    if (A->N > 1 && !prepare_bulk_line(A)) {
-        double Y = (double)A->N * A->dy;
+    if (A->line.F.N > 1 && !prepare_bulk_line(A)) {
+        double Y = (double)A->line.F.N * A->line.dy;
         bulk_line_at(A, A->eps, &S);
-        for (n = A->N; n <= N; n++) {
-            double y = (double)n * A->dy;
-            if (n > A->N) sum += size[n];
-            most = fmax(most, size[n] * HS_PI / A->dy * hypot(A->c, y) * hypot(1 + A->c, y));
+        for (n = A->line.F.N; n <= N; n++) {
+            double y = (double)n * A->line.dy;
+            if (n > A->line.F.N) sum += size[n];
+            most = fmax(most, size[n] * HS_PI / A->line.dy * hypot(A->c, y) * hypot(1 + A->c, y));
         }
         term("bulk-fall", most, exp(-bulk_decay_lower(A, Y)), 1e-12);
-        sum *= exp(A->K[0] - A->c * A->eps - S.log_scale);
+        sum *= exp(A->line.K[0] - A->c * A->eps - S.log_scale);
         term("bulk-truncation", sum, S.truncation, 1e-12 * F.value);
         ends(&S);
     }
@@ -397,8 +398,8 @@ static void inner(bulk_line *A)
     int i, st;
     if (!any_line(A, &l, &F)) return;
     tilt[0] = A->c;
-    tilt[1] = A->s_right;
-    tilt[2] = A->s_left;
+    tilt[1] = A->line.s_right;
+    tilt[2] = A->line.s_left;
     if (uniform() < 0.6) A->J.left = between(2, 7);
     any_few(uniform() < 0.5 ? 10 : 2);
     start_tilts(A);
@@ -408,7 +409,7 @@ static void inner(bulk_line *A)
     for (i = 0; i < 3; i++) {
         whole(&A->J, from, end);
         integral(&A->J, from, end, tilt[i], 0, 0, &re, &im);
-        term("bulk-k", fabs(A->K[i] - A->J.k * log(re)), A->err[i], A->J.k * 2e-13);
+        term("bulk-k", fabs(A->line.K[i] - A->J.k * log(re)), A->line.err[i], A->J.k * 2e-13);
     }
     bulk_line_at(A, A->eps, &S);
     term("bulk-inner", off(&S, &F), S.inner + S.rounding, own(&F));
@@ -437,13 +438,13 @@ static void jump(bulk_line *A)
     A->jump = 0;
     if (st) return;
     tilt[0] = A->c;
-    tilt[1] = A->s_right;
-    tilt[2] = A->s_left;
+    tilt[1] = A->line.s_right;
+    tilt[2] = A->line.s_left;
     for (i = 0; i < 3; i++) {
         whole(&A->J, from, end);
         integral(&A->J, from, end, tilt[i], 0, 0, &b, &im);
         integral(&A->J, begin, A->G.x0, tilt[i], 0, 0, &g, &im);
-        term("bulk-jump-k", fabs(A->K[i] - (A->J.k - 1) * log(b) - log(A->J.k) - log(g)), A->err[i],
+        term("bulk-jump-k", fabs(A->line.K[i] - (A->J.k - 1) * log(b) - log(A->J.k) - log(g)), A->line.err[i],
              1e-13 + A->J.k * 2e-14);
     }
 }
