@@ -63,128 +63,32 @@ def test_two_values_of_the_law():
             assert B[0] == pytest.approx(B[1] / 2 - B[2] / 6 + B[3] / 24, rel=1e-9)
 
 
-TABLE_A4 = [
-    (
-        0.01,
-        0.8,
-        1000,
-        "remove",
-        0.5,
-        (1.0393e-1, 8.5438e-2, 8.6683e-2, 8.7457e-2),
-        (8.6841e-2, 8.8407e-2, 8.7328e-2, 8.7215e-2),
-    ),
-    (
-        0.01,
-        0.8,
-        1000,
-        "remove",
-        1.0,
-        (3.7259e-2, 2.5576e-2, 2.3313e-2, 2.3854e-2),
-        (2.0127e-2, 2.4611e-2, 2.4410e-2, 2.4141e-2),
-    ),
-    (
-        0.01,
-        0.8,
-        1000,
-        "remove",
-        2.0,
-        (1.0004e-3, 1.7953e-3, 1.5437e-3, 1.0163e-3),
-        (2.1509e-4, 5.7538e-4, 8.2355e-4, 9.0105e-4),
-    ),
-    (
-        0.01,
-        0.8,
-        1000,
-        "remove",
-        3.0,
-        (1.7790e-6, 1.0084e-5, 2.6760e-5, 4.4182e-5),
-        (2.1500e-7, 1.4134e-6, 4.5086e-6, 9.4013e-6),
-    ),
-    (
-        0.01,
-        0.8,
-        1000,
-        "add",
-        1.0,
-        (-4.418e-3, 1.2007e-2, 1.1885e-2, 1.0370e-2),
-        (1.4135e-2, 1.0672e-2, 1.0649e-2, 1.0782e-2),
-    ),
-    (
-        0.01,
-        0.8,
-        1000,
-        "add",
-        2.0,
-        (-8.139e-4, 1.4584e-3, -9.563e-4, 2.0513e-4),
-        (7.4411e-5, -6.251e-5, 4.1911e-5, 2.5871e-6),
-    ),
-    (
-        0.05,
-        1.0,
-        200,
-        "remove",
-        0.5,
-        (2.1178e-1, 1.9020e-1, 1.9235e-1, 1.9238e-1),
-        (1.9770e-1, 1.9302e-1, 1.9227e-1, 1.9234e-1),
-    ),
-    (
-        0.05,
-        1.0,
-        200,
-        "remove",
-        2.0,
-        (2.6227e-2, 2.0273e-2, 1.4890e-2, 1.5191e-2),
-        (1.1065e-2, 1.5505e-2, 1.5570e-2, 1.5432e-2),
-    ),
-    (
-        0.05,
-        1.0,
-        200,
-        "remove",
-        3.0,
-        (1.9097e-3, 3.2722e-3, 2.5187e-3, 1.5728e-3),
-        (4.9057e-4, 1.1913e-3, 1.5170e-3, 1.5380e-3),
-    ),
-    (
-        0.05,
-        1.0,
-        200,
-        "add",
-        1.0,
-        (3.6301e-2, 6.3614e-2, 6.7022e-2, 6.6821e-2),
-        (7.0658e-2, 6.7362e-2, 6.6685e-2, 6.6703e-2),
-    ),
-    (
-        0.05,
-        1.0,
-        200,
-        "add",
-        2.0,
-        (-1.3202e-2, 8.7414e-3, 3.7064e-3, 2.3624e-3),
-        (5.1055e-3, 2.3694e-3, 2.6104e-3, 2.6896e-3),
-    ),
-    (
-        0.02,
-        0.8,
-        400,
-        "remove",
-        1.0,
-        (8.4392e-2, 5.5238e-2, 5.4627e-2, 5.6322e-2),
-        (5.1697e-2, 5.7769e-2, 5.6344e-2, 5.6077e-2),
-    ),
-]
-"""q, sigma, k, direction, eps, then delta by both forms, orders 0 to 3: computed apart from this package, five
-digits."""
+TABLE_A4 = """\
+0.01 0.8 1000 remove 0.5 1.0393e-1 8.5438e-2 8.6683e-2 8.7457e-2 8.6841e-2 8.8407e-2 8.7328e-2 8.7215e-2
+0.01 0.8 1000 remove 1.0 3.7259e-2 2.5576e-2 2.3313e-2 2.3854e-2 2.0127e-2 2.4611e-2 2.4410e-2 2.4141e-2
+0.01 0.8 1000 remove 2.0 1.0004e-3 1.7953e-3 1.5437e-3 1.0163e-3 2.1509e-4 5.7538e-4 8.2355e-4 9.0105e-4
+0.01 0.8 1000 remove 3.0 1.7790e-6 1.0084e-5 2.6760e-5 4.4182e-5 2.1500e-7 1.4134e-6 4.5086e-6 9.4013e-6
+0.01 0.8 1000 add 1.0 -4.418e-3 1.2007e-2 1.1885e-2 1.0370e-2 1.4135e-2 1.0672e-2 1.0649e-2 1.0782e-2
+0.01 0.8 1000 add 2.0 -8.139e-4 1.4584e-3 -9.563e-4 2.0513e-4 7.4411e-5 -6.251e-5 4.1911e-5 2.5871e-6
+0.05 1.0 200 remove 0.5 2.1178e-1 1.9020e-1 1.9235e-1 1.9238e-1 1.9770e-1 1.9302e-1 1.9227e-1 1.9234e-1
+0.05 1.0 200 remove 2.0 2.6227e-2 2.0273e-2 1.4890e-2 1.5191e-2 1.1065e-2 1.5505e-2 1.5570e-2 1.5432e-2
+0.05 1.0 200 remove 3.0 1.9097e-3 3.2722e-3 2.5187e-3 1.5728e-3 4.9057e-4 1.1913e-3 1.5170e-3 1.5380e-3
+0.05 1.0 200 add 1.0 3.6301e-2 6.3614e-2 6.7022e-2 6.6821e-2 7.0658e-2 6.7362e-2 6.6685e-2 6.6703e-2
+0.05 1.0 200 add 2.0 -1.3202e-2 8.7414e-3 3.7064e-3 2.3624e-3 5.1055e-3 2.3694e-3 2.6104e-3 2.6896e-3
+0.02 0.8 400 remove 1.0 8.4392e-2 5.5238e-2 5.4627e-2 5.6322e-2 5.1697e-2 5.7769e-2 5.6344e-2 5.6077e-2
+"""
+"""q, sigma, k, direction, eps, then delta of two sequences and of one, orders 0 to 3: computed apart from this package,
+five digits."""
 
 
-@pytest.mark.parametrize("row", TABLE_A4, ids=lambda r: f"q{r[0]}-k{r[2]}-{r[3]}-{r[4]}")
+@pytest.mark.parametrize("row", TABLE_A4.splitlines(), ids=lambda row: "-".join(row.split()[:5]))
 def test_table_of_estimates(row):  # [theory: edgeworth.expansion]
-    q, sigma, k, direction, eps, two, one = row
-    run = hs.poisson_subsampled(hs.gaussian(sigma), q) * k
-    for form, values in (("two_sequence", two), ("one_sequence", one)):
-        for order, value in enumerate(values):
-            got = edgeworth.aea_delta(run, eps, direction=direction, order=order, form=form)
-            assert got == pytest.approx(max(value, 0.0), rel=8e-5 if abs(value) > 1e-3 else 2e-4)
+    q, sigma, k, direction, eps, *values = row.split()
+    run = hs.poisson_subsampled(hs.gaussian(float(sigma)), float(q)) * int(k)
+    cases = itertools.product(("two_sequence", "one_sequence"), range(4))
+    for (form, order), value in zip(cases, map(float, values), strict=True):
+        got = edgeworth.aea_delta(run, float(eps), direction=direction, order=order, form=form)
+        assert got == pytest.approx(max(value, 0.0), rel=8e-5 if abs(value) > 1e-3 else 2e-4)
 
 
 INDEX = (2, 3, 5, 4, 6, 8)
@@ -288,17 +192,6 @@ def test_bad_order(order):
     ("call", "says"),
     [
         (lambda: edgeworth.aea_delta(RUN, 1.0, form="three"), "form must be"),
-        (lambda: edgeworth.aea_delta(RUN, 1.0, direction="up"), "direction must be"),
-        (lambda: edgeworth.aea_delta(RUN, math.nan), "eps must be"),
-        (lambda: edgeworth.aea_delta(RUN, math.inf), "eps must be"),
-        (lambda: edgeworth.aea_delta(RUN, "1"), "eps must be"),
-        (lambda: edgeworth.aea_epsilon(RUN, [0.5, 0.0]), "delta must be"),
-        (lambda: edgeworth.aea_epsilon(RUN, 1.0), "delta must be"),
-        (lambda: edgeworth.aea_epsilon(RUN, math.nan), "delta must be"),
-        (lambda: edgeworth.aea_delta(hs.compose(), 1.0), "empty run"),
-        (lambda: edgeworth.aea_delta(3, 1.0), "expected a mechanism"),
-        (lambda: edgeworth.eeai_delta(RUN, math.nan), "eps must be"),
-        (lambda: edgeworth.eeai_epsilon(RUN, 0.0), "delta must be"),
         (lambda: edgeworth.eeai_delta(RUN, 1.0, form=2), "form must be"),
         (
             lambda: eeai.constant_upper(edgeworth.loss_steps((1, 0.1, 5, 0), (2, 0.1, 5, 0)), 0, "iid"),

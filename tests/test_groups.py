@@ -1,7 +1,6 @@
 """Groups of records: quadrature in 30 digits, mixtures in the plane, the pairs of one record, text, refusals."""
 
 import itertools
-import json
 import math
 
 import mpmath
@@ -193,14 +192,6 @@ def test_cyclic():
     fixed = hs.cyclic_poisson(hs.gaussian(4.0), 0.5, iterations=6, bands=2, dataset_size=100)
     with pytest.raises(hs.DomainError, match="add_remove"):
         hs.epsilon(hs.group(fixed, 3), 1e-6)
-
-
-@pytest.mark.parametrize("size", [5, (0.5, 1.0, 1.5)])
-def test_text(size):
-    cyclic = hs.cyclic_poisson(hs.gaussian(4.0), 0.5, iterations=40, bands=2, dataset_size=199)
-    run = hs.group(STEP, size) * 3 + hs.group(cyclic, size)
-    assert hs.from_json(hs.to_json(run)) == run
-    assert json.loads(hs.to_json(run))
 
 
 @pytest.mark.parametrize("size", [0, 1001, 1.5, True, "3", [], [0.0], [math.nan], [1.0, -1.0]])

@@ -126,14 +126,6 @@ def test_randomized_response_in_rational_arithmetic(k):  # [theory: line.lattice
     assert bound.width <= 1e-10 * bound.lower
 
 
-def test_growth_with_count():
-    """1, 10 and 100 steps at one eps: a count must not be ignored."""
-    deltas = [hs.delta(hs.randomized_response(0.5) * k, 0.25) for k in (1, 10, 100)]
-    assert deltas[0].upper < deltas[1].lower < deltas[1].upper < deltas[2].lower
-    epsilons = [hs.epsilon(hs.randomized_response(0.5) * k, 1e-6) for k in (1, 10, 100)]
-    assert epsilons[0].upper < epsilons[1].lower < epsilons[1].upper < epsilons[2].lower
-
-
 @pytest.mark.parametrize("k, eps0, sds", [(10**9, 1e-6, 12.0), (10**6, 1e-3, 20.0), (10**7, 0.3, 36.0)])
 def test_huge_counts(k, eps0, sds):
     """Binomial tail in 60 digits, ratio by ratio; delta down to 1e-280."""

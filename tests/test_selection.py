@@ -186,15 +186,6 @@ def test_next_to_no_loss():
     assert 0 < bound.upper < 1e-9
 
 
-def test_written_and_read():
-    for step in (
-        hs.select(hs.gaussian(2.0) * 3 + hs.laplace(1.0), mean=10),
-        hs.select(hs.gaussian(2.0), mean=0.5, shape=math.inf),
-        hs.select(hs.gaussian(2.0), mean=5, trials=10),
-    ):
-        assert hs.from_json(hs.to_json(step * 2)) == step * 2
-
-
 @pytest.mark.parametrize(
     "options",
     [

@@ -178,12 +178,6 @@ def test_what_is_refused():
         hs.poisson_subsampled(hs.shuffled(hs.pure_dp(1.0), 10), 0.1)
 
 
-def test_written_and_read():
-    step = hs.shuffled(hs.pure_dp(1.0), 9, bound="stronger_clone")
-    run = hs.shuffled(hs.k_ary_randomized_response(1.0, 3), 100) * 3 + step
-    assert hs.from_json(hs.to_json(run)) == run
-
-
 @pytest.mark.parametrize("local, most", [(hs.pure_dp(1.0), 1.2), (hs.k_ary_randomized_response(1.0, 5), 2.6)])
 def test_bins_of_counts_hide_less(local, most, monkeypatch):  # [theory: shuffle.merge, shuffle.chords]
     """Counts in bins of a standard deviation, against every count by itself."""

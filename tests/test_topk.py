@@ -131,7 +131,7 @@ def test_what_it_does_not_have():
             ask()
     with pytest.raises(hs.AccuracyError):
         hs.epsilon(step, 1e-6, rtol=1e-12)
-    assert hs.top_k(0.5, 1) == hs.bounded_range(0.5) and hs.from_json(hs.to_json(step * 2)) == step * 2
+    assert hs.top_k(0.5, 1) == hs.bounded_range(0.5)
     assert hs.permute_and_flip(0.5) == hs.pure_dp(0.5)
 
 
@@ -177,7 +177,7 @@ def test_steps_of_different_ranges_in_order():  # [theory: range.several]
     )
     many = [0.1] * 50 + [0.2] * 20
     assert hs.epsilon(hs.top_k(many), 1e-6).lower > hs.epsilon(hs.top_k(many[::-1]), 1e-6).upper + 0.01
-    assert hs.top_k([0.5, 0.5]) == hs.top_k(0.5, 2) and hs.from_json(hs.to_json(hs.top_k(ranges) * 2)) is not None
+    assert hs.top_k([0.5, 0.5]) == hs.top_k(0.5, 2)
     odd = hs.epsilon(hs.top_k([0.1, 0.1 * 2**0.5] * 10), 1e-6)
     assert odd.upper - odd.lower < 1e-3 * odd.lower
     for wrong in (([], None), ([0.1, -1.0], None), ([0.1, 0.2], 3), ("0.1", 2)):
