@@ -24,6 +24,7 @@ class Kept:
     """What filters have in common: the file that keeps them, if there is one."""
 
     KIND: ClassVar[str]
+    sticky: bool
     _ledger: Ledger | None
     _spent: Any
     _steps: int
@@ -44,6 +45,14 @@ class Kept:
 
     def _state(self) -> dict[str, Any]:
         return {"spent": self._spent, "steps": self._steps, "closed": self._closed}
+
+    def _asked(self, charged: bool, spent: Any, cost: Any, **more: Any) -> None:
+        """One more step asked for, after which `spent` is spent: kept in the file, then here."""
+        closed = self._closed or (self.sticky and not charged)
+        state = {"spent": spent, "steps": self._steps + 1, "closed": closed, **more}
+        if self._ledger:
+            self._ledger.commit(state, {"step": state["steps"], "cost": cost, "charged": int(charged)})
+        self._spent, self._steps, self._closed = spent, self._steps + 1, closed
 
     @property
     def steps(self) -> int:
@@ -160,14 +169,7 @@ class GDPFilter(Kept):
         cost = self._units.cost(exact_mu(mu, sigma, sensitivity))
         with self._lock:
             ok = not self._closed and self._spent + cost <= self._units.limit
-            state: dict[str, Any] = {
-                "spent": self._spent + (cost if ok else 0),
-                "steps": self._steps + 1,
-                "closed": self._closed or (self.sticky and not ok),
-            }
-            if self._ledger:
-                self._ledger.commit(state, {"step": state["steps"], "cost": cost, "charged": int(ok)})
-            self._spent, self._steps, self._closed = state["spent"], state["steps"], state["closed"]
+            self._asked(ok, self._spent + (cost if ok else 0), cost)
         return ok
 
     @property

@@ -209,15 +209,7 @@ class RDPFilter(Kept):
             after = [s + c for s, c in zip(spent, costs, strict=True)]
             fits = [a <= 1 << RHO_BITS for a in after]
             ok = not self._closed and (all(fits) if self.every else any(fits))
-            state: dict[str, Any] = {
-                "spent": after if ok else self._spent,
-                "steps": self._steps + 1,
-                "closed": self._closed or (self.sticky and not ok),
-                "best": best if ok else self._best,
-            }
-            if self._ledger:
-                self._ledger.commit(state, {"step": state["steps"], "cost": costs, "charged": int(ok)})
-            self._spent, self._steps, self._closed = state["spent"], state["steps"], state["closed"]
+            self._asked(ok, after if ok else self._spent, costs, best=best if ok else self._best)
             if ok:
                 self._settle(shares, best)
         return ok

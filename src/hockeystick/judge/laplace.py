@@ -26,12 +26,15 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from flint import acb, arb, ctx, fmpq, fmpq_poly
 
 from .balls import UndecidedError, about, exponential_sums, precision, tilted
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 MAX_NODES = 4000
 MAX_COMPOSED = 400
@@ -39,21 +42,11 @@ STEEP = 1e17
 """Largest tilt of an exponent."""
 
 
-class Laplace:
-    """f_m | f_0, its own mirror image."""
+class _Step:
+    """A law of finite losses that share no lattice."""
 
     lattice = None
-
-    def __init__(self, m: arb):
-        self.m = m
-        self.mass_inf = arb(0)
-
-    def reversed(self) -> Laplace:
-        return self
-
-    def sampled(self, q: arb) -> SampledLaplace:
-        """The law of a Poisson sample of rate q."""
-        return SampledLaplace(self.m, q)
+    mass_inf = arb(0)
 
     def least_gap(self) -> float:
         """0: no law with few outcomes is near this one."""
@@ -62,6 +55,28 @@ class Laplace:
     def steepest(self) -> float:
         """A tilt beyond which nothing is gained. For planning only."""
         return STEEP
+
+
+class Mirrored(_Step):
+    """A law on [-m, m], its own mirror image."""
+
+    def __init__(self, m: arb):
+        self.m = m
+
+    def reversed(self) -> Self:
+        return self
+
+    def top(self) -> arb:
+        """The largest loss."""
+        return self.m
+
+
+class Laplace(Mirrored):
+    """f_m | f_0."""
+
+    def sampled(self, q: arb) -> SampledLaplace:
+        """The law of a Poisson sample of rate q."""
+        return SampledLaplace(self.m, q)
 
     def moments(self, c: float) -> tuple[float, float, float]:
         """About log M(c), and mean and variance of the loss tilted by c. For planning only."""
@@ -86,10 +101,6 @@ class Laplace:
         z = acb(c, y)
         size = (self.m * c).exp() * abs((1 + z) / (1 + 2 * z)) + (-self.m * (1 + c)).exp() / 2
         return (size / self.mgf(c, 0.0)).upper()
-
-    def top(self) -> arb:
-        """The largest loss."""
-        return self.m
 
     def delta(self, eps: arb) -> arb:
         """The curve of one step."""
@@ -136,7 +147,7 @@ def _series(x: fmpq, power: int, count: int) -> fmpq_poly:
     return fmpq_poly([(-1) ** i / x ** (i + 1) for i in range(count)])
 
 
-class _Pieces:
+class _Pieces(_Step):
     """A law with two masses and a smooth part on [0, m], by Gauss-Legendre quadrature.
 
     On a piece of half length s the integrand f is analytic in the Bernstein ellipse of parameter rho, which reaches a =
@@ -145,8 +156,6 @@ class _Pieces:
     so it misses at most sum_{k >= 2n} 2 max|f| rho^-k 4 s = 8 s max|f| rho^-2n/(1 - 1/rho). There |w(2x - m)| lies
     between cos(b) and 1 times w(2 Re x - m), and arg w is at most 2b < pi."""
 
-    lattice = None
-    mass_inf = arb(0)
     m: arb
     q: arb
     _plan: tuple[np.ndarray, np.ndarray]
@@ -170,14 +179,6 @@ class _Pieces:
     def falloff_upper(self, c: arb, y: arb) -> arb:
         """At least |M(c + iy')|/M(c) for all y' >= y."""
         return (self._far_upper(c, y) / self.mgf(c, 45.0)).upper().min(arb(1))
-
-    def least_gap(self) -> float:
-        """0: no law with few outcomes is near this one."""
-        return 0.0
-
-    def steepest(self) -> float:
-        """A tilt beyond which nothing is gained. For planning only."""
-        return STEEP
 
     def moments(self, c: float) -> tuple[float, float, float]:
         """About log M(c), and mean and variance of the loss tilted by c. For planning only."""

@@ -16,32 +16,15 @@ import math
 from flint import acb, arb
 
 from .balls import about
-from .laplace import STEEP, SampledLaplace
+from .laplace import Mirrored, SampledLaplace
 
 
-class Range:
-    """The worst step of range m, its own mirror image."""
-
-    lattice = None
-
-    def __init__(self, m: arb):
-        self.m = m
-        self.mass_inf = arb(0)
-
-    def reversed(self) -> Range:
-        return self
+class Range(Mirrored):
+    """The worst step of range m."""
 
     def sampled(self, q: arb) -> SampledRange:
         """The law of a Poisson sample of rate q."""
         return SampledRange(self.m, q)
-
-    def least_gap(self) -> float:
-        """0: no law with few outcomes is near this one."""
-        return 0.0
-
-    def steepest(self) -> float:
-        """A tilt beyond which nothing is gained. For planning only."""
-        return STEEP
 
     def moments(self, c: float) -> tuple[float, float, float]:
         """About log M(c), and mean and variance of the loss tilted by c. For planning only."""
@@ -66,10 +49,6 @@ class Range:
         """At least |M(c + iy')|/M(c) for all y' >= y."""
         v = c + arb(0.5)
         return (v * (v * self.m).coth() / abs(acb(v, y))).upper().min(arb(1))
-
-    def top(self) -> arb:
-        """The largest loss."""
-        return self.m
 
     def delta(self, eps: arb) -> arb:
         """The curve of one step."""
