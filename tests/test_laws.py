@@ -210,6 +210,11 @@ RUNS = {
     "subsampled discrete": (hs.poisson_subsampled(hs.discrete_laplace(2.0), 0.05) * 2000, 2.0, "add_remove"),
     "subsampled approx_dp": (hs.poisson_subsampled(hs.approx_dp(0.5, 1e-5), 0.05) * 2000, 2.0, "add_remove"),
     "mixed": (hs.poisson_subsampled(hs.laplace(2.0), 0.05) * 200 + hs.gaussian(5.0) * 10, 2.0, "add_remove"),
+    "mixed with atoms": (
+        sgm(1.0, 0.01, 100) + hs.laplace(5.0) * 10 + hs.randomized_response(0.1) * 3,
+        1.5,
+        "add_remove",
+    ),
 }
 LINES = {"plain", "sampled", "heterogeneous", "laplace", "subsampled laplace", "few subsampled laplace", "mixed"}
 """What the Edgeworth accountant takes."""
