@@ -513,3 +513,14 @@ def test_a_price_of_next_to_no_shift_is_left_to_lines():
     """Its rule asked for 208 GiB of nodes."""
     found = hs.delta(hs.random_allocation(hs.gaussian(3.2e8), 3), [2.4e-9, 6.7e-8], direction="add")
     assert (found.lower <= found.upper).all()
+
+
+@pytest.mark.parametrize(
+    ("sigma", "t", "epochs", "delta", "truth"),
+    [(0.24, 2, 7, 1e-5, 102.0840586389), (0.24, 2, 50, 1e-5, 524.1529107585), (0.2, 2, 3, 1e-8, 83.2521200585)],
+)
+def test_two_steps_with_little_noise_have_room_for_their_rule(sigma, t, epochs, delta, truth):
+    """The rule in the normal variable did not fit its scratch: moments and observers left 5 % here."""
+    bound = hs.epsilon(hs.random_allocation(hs.gaussian(sigma), t) * epochs, delta, direction="remove")
+    assert bound.upper - bound.lower < 1e-11 * bound.upper
+    assert bound.estimate == pytest.approx(truth, rel=2e-12)

@@ -12,7 +12,7 @@
 #define HS_ALLOCATION_WEIGHTS 160000 /* of its weights at one tilt, */
 #define HS_ALLOCATION_FEW 6000       /* of a table of one line, */
 #define HS_ALLOCATION_REAL 24        /* of which so many are kept, */
-#define HS_ALLOCATION_SCRATCH 200000 /* and of the rule in the normal variable */
+#define HS_ALLOCATION_SCRATCH 800000 /* and of the rule in the normal variable */
 
 /* H on rotated lines, and F(-c-iy)/F(-c) by its sums at one tilt. */
 typedef struct {
