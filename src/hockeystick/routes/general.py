@@ -251,10 +251,11 @@ def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points
     """By points of the density of its loss where they know most of it, or there are some at all and they are asked for,
     else by its transform on rotated lines."""
     found = None
-    asked = by_points > 0 or (not add and t > PATHS_FROM * m * m)
-    paths = asked and k > 1 and depth < math.inf and option.has_path(m, t)
-    asked = paths or (by_points > 0 and m <= POINTS_FROM[add][0][0])
-    if depth < math.inf and (asked or any(m <= shift and t > least * m * m for shift, least in POINTS_FROM[add])):
+    dense = any(m <= shift and t > least * m * m for shift, least in POINTS_FROM[add])
+    paths = by_points > 0 or (not add and t > PATHS_FROM * m * m)
+    paths = paths and not dense and k > 1 and option.has_path(m, t)
+    dense = dense or (by_points > 0 and m <= POINTS_FROM[add][0][0])
+    if depth < math.inf and (paths or dense):
         from ..what import allocation_density, allocation_path  # at their first use
 
         reach = 11 + 1.1 * math.sqrt(2 * max(depth - LOST, 0.0) / k)  # of a tilt at delta, and beyond
