@@ -235,6 +235,12 @@ def test_epochs_with_little_noise(sigma, t, epochs, delta):
     assert at.upper >= math.log(delta) - 1e-2
 
 
+def test_a_path_that_cannot_begin():
+    """Its first panel would be shorter than the least one."""
+    b = hs.epsilon(hs.random_allocation(hs.gaussian(1.0), 100) * 10, 1e-300, direction="remove")
+    assert b.upper - b.lower < 1e-11 * b.upper
+
+
 def test_a_few_large_terms_beside_many(monkeypatch):
     """One epoch: 4.5e-3 wide along the whole cut, where the bulk cancels."""
     run = hs.random_allocation(hs.gaussian(0.9), 100_000)

@@ -253,7 +253,7 @@ def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points
     found = None
     dense = any(m <= shift and t > least * m * m for shift, least in POINTS_FROM[add])
     paths = by_points > 0 or (not add and t > PATHS_FROM * m * m)
-    paths = paths and not dense and k > 1 and option.has_path(m, t)
+    paths = paths and k > 1 and option.has_path(m, t) and (not dense or (by_points > 0 and depth > DEEP))
     dense = dense or (by_points > 0 and m <= POINTS_FROM[add][0][0])
     if depth < math.inf and (paths or dense):
         from ..what import allocation_density, allocation_path  # at their first use

@@ -306,8 +306,10 @@ class _Path:
         self.least: list[float] = []
         self.tail = math.inf
         starts, length, y = [0.0], 0.3 * abs(p), 0.0
-        while not self.tail < -NATS and len(self.edge) < PANELS_MAX and length > 0:
+        while not self.tail < -NATS and len(self.edge) < PANELS_MAX:
             length = self._lay(y, 2.4 * length)
+            if not length:
+                break
             y += length
             starts.append(y)
             self.tail = self._log_tail_upper(y)
