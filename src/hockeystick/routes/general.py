@@ -121,7 +121,8 @@ class Finite(NamedTuple):
 def describe(run, losses, add: int, adjacency: str, depth: float, by_points: int = 0) -> Finite | str:
     """What the run is made of, or why no line takes it. losses: (Loss, count) of every step, by which the adjacency has
     been accepted. What is left out is to have a probability of e^-depth; with depth = inf all is by transforms.
-    by_points: 1: epochs by points of their density wherever there are some; 2: or some that are known roughly."""
+    by_points: 1: epochs by points of their density wherever there are some; 2: of paths also where others know them
+    sooner; 3: or some that are known roughly."""
     key = ("finite", add, id(losses))
     kept, _ = run._cache.setdefault(key, ({}, losses))  # the losses live as long as their id is used
     if "cut" not in run._cache:
@@ -247,26 +248,31 @@ WIDTHS, DEEP = (0.7, 0.4), 130.0
 of a wide one."""
 
 
+def _is_dense(m: float, t: int, add: int) -> bool:
+    """Whether points of the density know an epoch at once, where paths take long."""
+    return any(m <= shift and t > least * m * m for shift, least in POINTS_FROM[add])
+
+
 def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points: int):
     """By points of the density of its loss where they know most of it, or there are some at all and they are asked for,
     else by its transform on rotated lines."""
     found = None
-    dense = any(m <= shift and t > least * m * m for shift, least in POINTS_FROM[add])
+    dense = _is_dense(m, t, add)
     paths = by_points > 0 or (not add and t > PATHS_FROM * m * m)
-    paths = paths and k > 1 and option.has_path(m, t) and (not dense or (by_points > 0 and depth > DEEP))
+    paths = paths and k > 1 and option.has_path(m, t) and (not dense or by_points > 1)
     dense = dense or (by_points > 0 and m <= POINTS_FROM[add][0][0])
     if depth < math.inf and (paths or dense):
         from ..what import allocation_density, allocation_path  # at their first use
 
         reach = 11 + 1.1 * math.sqrt(2 * max(depth - LOST, 0.0) / k)  # of a tilt at delta, and beyond
-        if by_points:  # the loss is the logarithm of what deviates
+        if by_points or dense:  # the loss is the logarithm of what deviates
             reach = math.expm1(min(reach * m / math.sqrt(t), 50.0)) * math.sqrt(t) / m
         for nats in (depth, *[x for x in reversed(DEPTHS) if x < depth]):  # fewer where bounds do not reach that far
             window = nats + math.log(k), WIDTHS[nats > DEEP]
             if paths:
-                found = allocation_path.points(m, t, *window, by_points == 2)
+                found = allocation_path.points(m, t, *window, by_points == 3)
             else:
-                found = allocation_density.points(m, t, *window, reach, by_points == 2)
+                found = allocation_density.points(m, t, *window, reach, by_points == 3)
             if found is not None:
                 break
     far, near = [side[1:, 0].max() for side in found.beyond[:: 1 if add else -1]] if found else (0.0, 0.0)
@@ -305,8 +311,8 @@ def _narrower(question, add: int, log_delta: float, ask: Callable):
     by points that are known roughly where there is no other answer."""
     answer = _told(question, add, "line", functools.partial(_other_way, question, add, log_delta, None, 0, ask))
     found = _asked(question, add, log_delta)
-    for depth, by_points in _ways(found) if found else ():
-        if answer and (question.rough or by_points == 2 or answer.width <= WIDE):
+    for depth, by_points in _ways(found, question.run, add) if found else ():
+        if answer and (question.rough or by_points == 3 or answer.width <= WIDE):
             break
         other = functools.partial(_other_way, question, add, log_delta, depth, by_points, ask)
         way = WAYS[by_points] + (f" e^-{depth:g}" if by_points and depth else "")
@@ -314,7 +320,7 @@ def _narrower(question, add: int, log_delta: float, ask: Callable):
     return answer
 
 
-WAYS = "transform", "points", "rough points"
+WAYS = "transform", "points", "paths", "rough points"
 
 
 def _other_way(question, add: int, log_delta: float, depth: float | None, by_points: int, ask: Callable, *least):
@@ -342,15 +348,18 @@ def _has_points(found: Finite) -> bool:
     return isinstance(found.run, list) and any(isinstance(step, mixed.DensityStep) for step in found.run)
 
 
-def _ways(found: Finite):
+def _ways(found: Finite, run, add: int):
     """(depth, by_points) that may know more."""
     if found.partial:
         yield math.inf, 0
     if found.untried or _has_points(found):
+        epochs = [step for step, _ in run.parts if isinstance(step, RandomAllocation)]
+        if any(_is_dense(step.shift, step.steps, add) and option.has_path(step.shift, step.steps) for step in epochs):
+            yield None, 2
         yield None, 1
         for depth in SHALLOW:
             yield depth, 1
-        yield None, 2
+        yield None, 3
 
 
 def point(question, add: int, eps: float, about: float | None = None):
