@@ -248,18 +248,23 @@ WIDTHS, DEEP = (0.7, 0.4), 130.0
 of a wide one."""
 
 
-def _is_dense(m: float, t: int, add: int) -> bool:
-    """Whether points of the density know an epoch at once, where paths take long."""
-    return any(m <= shift and t > least * m * m for shift, least in POINTS_FROM[add])
+SOONER = (0.92, 0.0), (1.02, 3e5), (1.12, 1e6)
+"""As POINTS_FROM: where points of the density know an epoch sooner than paths; beyond, they are often in vain."""
+
+
+def _is_any(m: float, t: int, kinds) -> bool:
+    """Whether sensitivity/sigma and steps over its square are of one of the kinds."""
+    return any(m <= shift and t > least * m * m for shift, least in kinds)
 
 
 def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points: int):
     """By points of the density of its loss where they know most of it, or there are some at all and they are asked for,
     else by its transform on rotated lines."""
     found = None
-    dense = _is_dense(m, t, add)
+    dense = _is_any(m, t, POINTS_FROM[add])
+    sooner = dense and (add or _is_any(m, t, SOONER))
     paths = by_points > 0 or (not add and t > PATHS_FROM * m * m)
-    paths = paths and k > 1 and option.has_path(m, t) and (not dense or by_points > 1)
+    paths = paths and k > 1 and option.has_path(m, t) and (not sooner or by_points > 1)
     dense = dense or (by_points > 0 and m <= POINTS_FROM[add][0][0])
     if depth < math.inf and (paths or dense):
         from ..what import allocation_density, allocation_path  # at their first use
@@ -354,7 +359,7 @@ def _ways(found: Finite, run, add: int):
         yield math.inf, 0
     if found.untried or _has_points(found):
         epochs = [step for step, _ in run.parts if isinstance(step, RandomAllocation)]
-        if any(_is_dense(step.shift, step.steps, add) and option.has_path(step.shift, step.steps) for step in epochs):
+        if any(_is_any(step.shift, step.steps, SOONER) and option.has_path(step.shift, step.steps) for step in epochs):
             yield None, 2
         yield None, 1
         for depth in SHALLOW:
