@@ -942,6 +942,42 @@ def ranged_work(int64_t points, int64_t widest):
     return hs_ranged_work(points, widest)
 
 
+def halves_sums(int64_t k, const double[:, ::1] step, const double[:, :, ::1] terms, double start, int64_t n):
+    """The n sums of k losses of one step, a column each; see csrc/curve/halves.c."""
+    cdef int64_t m = lengths(terms.shape[1], step.shape[1], step.shape[1])
+    lengths(3, step.shape[0], 3)
+    lengths(2, terms.shape[0], 2)
+    lengths(k + 1, terms.shape[2], k + 1)
+    out, work = np.empty((5, lengths(n, n, n))), np.empty(hs_halves_work(m))
+    cdef double[:, ::1] o = out
+    cdef double[::1] w = work
+    with nogil:
+        hs_halves_sums(m, k, &step[0, 0], &terms[0, 0, 0], start, &w[0], n, &o[0, 0])
+    return out
+
+
+def halves_table(const double[::1] num, const double[::1] den):
+    """Rows y_below, y_above, x_below, x_above after the first 0, 1, .. atoms of one law; see csrc/curve/halves.c."""
+    cdef int64_t n = lengths(num.shape[0], den.shape[0], num.shape[0])
+    out = np.empty((n + 1, 4))
+    cdef double[:, ::1] o = out
+    with nogil:
+        hs_halves_table(n, &num[0], &den[0], &o[0, 0])
+    return out
+
+
+def halves_tails(const double[:, ::1] a, const double[::1] b, const double[:, ::1] tails, const double[::1] s):
+    """Rows y_below, y_above, x_below, x_above of the sum of two laws at every s; see csrc/curve/halves.c."""
+    lengths(3, a.shape[0], 3)
+    lengths(4, tails.shape[1], 4)
+    lengths(b.shape[0], tails.shape[0] - 1, b.shape[0])
+    out = np.empty((lengths(s.shape[0], s.shape[0], s.shape[0]), 4))
+    cdef double[:, ::1] o = out
+    with nogil:
+        hs_halves_tails(a.shape[1], &a[0, 0], b.shape[0], &b[0], &tails[0, 0], s.shape[0], &s[0], &o[0, 0])
+    return out
+
+
 # gdp.c
 
 
