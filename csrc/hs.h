@@ -328,14 +328,14 @@ int hs_ranged_curve(int64_t k, const int64_t *m, double h, int above, double *wo
  * parts that masses are, n each. step: losses of m atoms, and the same of these; terms: of num and of den k + 1 of every
  * atom, of which a sum has start times the product. */
 int64_t hs_halves_work(int64_t m);
-void hs_halves_sums(int64_t m, int64_t k, const double *step, const double *terms, double start, double *work, int64_t n,
-             double *out);
+void hs_halves_sums(int64_t m, int64_t k, const double *step, const double *terms, double start, double *work,
+                    int64_t n, double *out);
 /* Tails y_below, y_above, x_below, x_above after the first 0, 1, .., n atoms of masses num and den, four each. */
 void hs_halves_table(int64_t n, const double *num, const double *den, double *out);
 /* The same of the sum of two laws of atoms at n_s places s. a: n losses,
  * increasing, then their num and den masses; b: n_b losses, increasing; tails: the table of the second law. */
 void hs_halves_tails(int64_t n, const double *a, int64_t n_b, const double *b, const double *tails, int64_t n_s,
-                   const double *s, double *out);
+                     const double *s, double *out);
 
 /* gdp.c: the smallest mu whose Gaussian curve G_mu covers a privacy curve, from points of that.
  *

@@ -284,11 +284,11 @@ cdef extern from "hs.h" nogil:
     int hs_sublaplace_points(double m, double q, int add, int64_t panels, const hs_rule *rule, double *l, double *lp,
                              double *dl, double *dp)
     int64_t hs_halves_work(int64_t m)
-    void hs_halves_sums(int64_t m, int64_t k, const double *step, const double *terms, double start, double *work, int64_t n,
-                 double *out)
+    void hs_halves_sums(int64_t m, int64_t k, const double *step, const double *terms, double start, double *work,
+                        int64_t n, double *out)
     void hs_halves_table(int64_t n, const double *num, const double *den, double *out)
     void hs_halves_tails(int64_t n, const double *a, int64_t n_b, const double *b, const double *tails, int64_t n_s,
-                       const double *s, double *out)
+                         const double *s, double *out)
     ctypedef struct hs_gdp_point:
         double eps
     ctypedef struct hs_gdp_ends:
