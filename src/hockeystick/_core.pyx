@@ -969,6 +969,7 @@ def halves_table(const double[::1] num, const double[::1] den):
 def halves_tails(const double[:, ::1] a, const double[::1] b, const double[:, ::1] tails, const double[::1] s):
     """Rows y_below, y_above, x_below, x_above of the sum of two laws at every s; see csrc/curve/halves.c."""
     lengths(3, a.shape[0], 3)
+    lengths(a.shape[1], a.shape[1], a.shape[1])
     lengths(4, tails.shape[1], 4)
     lengths(b.shape[0], tails.shape[0] - 1, b.shape[0])
     out = np.empty((lengths(s.shape[0], s.shape[0], s.shape[0]), 4))
