@@ -44,9 +44,9 @@ PART = 0.9
 ROOM = 0.05
 """Part of tol that the widths of deltas may take up."""
 
-SIDE, REST = 3.0, 0.25
-"""Deviations by which eps lies below the middle of a Gaussian loss, from which on digits of 1 - delta are asked, not of
-delta; part of what tol of mu is worth in delta, from whose width on they are asked elsewhere too."""
+LINE, REST = 1e-9, 0.25
+"""Width of delta on a line, as a rule; part of what tol of mu is worth in delta: where this is less than the width,
+digits of 1 - delta are asked, not of delta, and elsewhere where delta turns out wider than that."""
 
 ROUGH, VAGUE = 1e-3, 0.1
 """Relative width of the first deltas; part of what a curve leaves to delta that the width of delta may be: of those
@@ -266,15 +266,16 @@ class _Asker:
         delta, or with `wide` of it: next to 1 little of delta is much of mu."""
         part = wide or ROOM * self.tol
         z = 0.5 * self.mu - eps / self.mu if self.mu else np.zeros(eps.size)
+        worth = REST * self.tol * self.mu * np.exp(-0.5 * z * z) / SQRT2PI
         found, told = _rows(eps, np.zeros(eps.size), np.ones(eps.size)), np.zeros(eps.size, dtype=bool)
-        tops = (z > SIDE) & self.asker.rest_first
+        tops = (z > 0) & (worth < LINE) & self.asker.rest_first
         if tops.any():
             told = self.rest(found, tops, part)
         if not told.all():
             left = 0.5 * math.erfc(max(float(z[~told].max()), 0.0) / math.sqrt(2)) if self.mu else 0.0
             found[~told] = self.deltas(eps[~told], wide or part * left)
-            worth = self.mu * np.exp(-0.5 * z * z) / SQRT2PI if self.mu else found[:, LEFT_HIGH]
-            short = ~tops & (found[:, LOW] > 0.5) & (_widths(found) > REST * self.tol * worth)
+            worth = worth if self.mu else REST * self.tol * found[:, LEFT_HIGH]
+            short = ~tops & (found[:, LOW] > 0.5) & (_widths(found) > worth)
             if not wide and short.any():
                 self.rest(found, short, part)
         found[:, IS_ROUGH] = wide > 0

@@ -242,6 +242,10 @@ def _group_step(step: Group, add: int, k: int, depth: float):
 
 SUMS = 44.0
 
+AIMED, MOST_WIDE = 0.1, 1e-6
+"""Part of the width that will do of 1 - delta, up to the latter, that lines of it aim at: where atoms matter, nodes are
+all that there may be before they reach what those of delta aim at."""
+
 
 WIDTHS, DEEP = (0.7, 0.4), 130.0
 """Of the window of points of an epoch's density, and nats from which it is the narrower one: large tilts see the fall
@@ -468,8 +472,10 @@ def complement(question, add: int, eps: np.ndarray) -> np.ndarray:
     found = _asked(question, add, 0.0)
     if found is None or found.lost or found.partial or (lines := _lines(question, found, True)) is None:
         return np.full((2, eps.size), np.nan)
+    goal, *enough = found.tolerance(question)
     given: dict[str, Any] = {"lines": lines, **({"wide": question.wide} if found.route is mixed else {})}
-    rows = lines.curve(eps, lambda at: found.route.point(found.run, at, *found.tolerance(question), **given))
+    goal = max(goal, AIMED * min(question.wide, MOST_WIDE))
+    rows = lines.curve(eps, lambda at: found.route.point(found.run, at, goal, *enough, **given))
     logs = rows[:, [0, 2]].T
     slack = np.array([[-1.0], [1.0]]) * log_slack(logs, found.log_finite)
     return logs + found.log_finite + slack  # 1 - delta is (1 - D) (1 - delta_finite) [theory: pair.infinite]

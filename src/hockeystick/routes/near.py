@@ -124,4 +124,8 @@ class Lines:
         near = np.flatnonzero(todo & (off > far[0]) & (off < far[1]))
         if near.size:
             rows[near] = line.curve(eps[near], self.enough)
-            todo[near] = np.isnan(rows[near, 0])
+            todo[near] = failed = np.isnan(rows[near, 0])
+            for side, way in enumerate((-1.0, 1.0)):  # nothing further on than its answers is asked of this line again
+                ahead = way * off[near]
+                beyond = ahead[failed & (ahead > ahead[~failed].max(initial=0.0))]
+                far[side] = way * min(beyond.min(initial=math.inf), way * far[side])
