@@ -43,6 +43,9 @@ NEAR = 1e-13
 ASIDE = 0.2
 """Part of a cell's length, next to its ends, in which a corner is not asked for that is told from one side alone."""
 
+SNAP = 0.1
+"""The same, by which a corner may lie from where it is told, if it is a sum of atoms."""
+
 TIP_KNOWN = 1e-3
 """Part within which the slope is known that a curve ends with."""
 
@@ -99,6 +102,7 @@ class Curve:
         sided: dict[str, Any] = {**options, "direction": direction}
         self.ask = query.Asker(run, **sided)
         self.about = lambda level, under_num: query.loss_about(run, level, under_num, **sided)
+        self.corners = functools.cache(lambda: query.corners(run, **sided).tolist())
         self.asked: list[Node] = []  # eps rising
         # Beyond the largest loss nothing changes, and no route is needed; curves of atoms have a corner there.
         self.top, self.tip, low = query.top_lower(run, **sided)
@@ -209,6 +213,7 @@ class _Search:
         self.narrow = 0.0
         self.reach, self.gap, self.idle = max(8 * h, curve.mu), math.inf, 0
         self.corner: float | None = None  # where one is expected
+        self.known = False  # whether it is a place that is known of the run
 
     def next(self) -> list[float]:
         points, i = self.curve.around(self.level, self.dual, TOLD)
@@ -225,12 +230,14 @@ class _Search:
         gaps = [max(at.mid + a * at.x_dn - (least + a * x), 0.0) for x, least in sides]
         gap = max(gaps)
         self.idle = self.idle + 1 if gap > 0.5 * self.gap else 0
-        asked, self.gap, self.corner = self.corner, gap, None
+        asked, known, self.gap, self.corner, self.known = self.corner, self.known, gap, None, False
         if gap <= at.high - at.low:
             return []
         if at.eps == self.curve.top:
             beyond = self.curve.tip_slope < a * (1 - TIP_KNOWN)  # the curve bends before it ends
             return self.halves() if beyond else self.close(points, slopes, i, gaps, whole, a)
+        if known and at.eps == asked:
+            return self.close(points, slopes, i, gaps, whole, a)
         side = gaps.index(gap)
         straight = 0 if self.idle and asked else self.lines(points, slopes, i - 1 + side)
         if straight:
@@ -239,6 +246,8 @@ class _Search:
                 low, high = points[i - 1 + side].eps, points[i + side].eps
                 off = ASIDE * (high - low)
                 self.corner = min(max(self.corner, low + off), high - off)
+            guess = self.snapped(self.corner, points[i - 1 + side].eps, points[i + side].eps)
+            self.corner, self.known = guess, guess != self.corner
             return [self.corner]
         if at.eps == asked:
             return self.close(points, slopes, i, gaps, whole, a)
@@ -246,6 +255,13 @@ class _Search:
             self.idle = 0
             return self.halves()
         return self.smooth(points, slopes, i, whole)
+
+    def snapped(self, guess: float, low: float, high: float) -> float:
+        """A corner inside of a cell, about where that is known of a run: the nearest, if it is near."""
+        known = self.curve.corners()
+        i = bisect.bisect_left(known, guess)
+        near = min(known[max(i - 1, 0) : i + 1], key=lambda e: abs(e - guess), default=math.inf)
+        return near if low < near < high and abs(near - guess) < SNAP * (high - low) else guess
 
     def halves(self) -> list[float]:
         """The middles of the cells beside the best point."""
@@ -291,13 +307,12 @@ class _Search:
     def close(self, points, slopes, i: int, gaps, whole: float, a: float) -> list[float]:
         """A point on each side of a corner that the curve bends on, so near that its bend is small."""
         at, found = points[i], []
+        part = max(10 * FINE * whole / max(gaps), 1e-4)
         for side, step in ((0, -1), (1, 1)):
             other, own = points[i + step], slopes[i - 1 + side]
-            if gaps[side] > FINE * whole:
-                far = abs(other.x_dn - at.x_dn)
-                part = max(10 * FINE * whole / gaps[side], 1e-4)
-                least = 4 * (at.high - at.low + other.high - other.low) / max(abs(own.value - a), 1e-300)
-                found.append(math.log(at.x_dn + step * min(max(part * far, least), 0.3 * far)))
+            far = abs(other.x_dn - at.x_dn)
+            least = 4 * (at.high - at.low + other.high - other.low) / max(abs(own.value - a), 1e-300)
+            found.append(math.log(at.x_dn + step * min(max(part * far, least), 0.3 * far)))
         return found
 
     def smooth(self, points, slopes, i: int, whole: float) -> list[float]:

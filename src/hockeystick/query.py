@@ -17,7 +17,7 @@ from .answers import ZERO, Point, Root, larger, meet, ordered
 from .arguments import exp_ends, exp_lower, exp_upper, log_lower, numbers, one_of, respelled
 from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
 from .outward import DOWN, UP
-from .routes import bounds, general
+from .routes import bounds, composed, general
 from .routes.contour import MOST_NODES, POINT, ROOT, complement_of_gaussians
 from .routes.kept import largest as largest_kept
 from .routes.question import Question
@@ -275,6 +275,17 @@ def loss_about(run: Ran, level: float, under_num: bool, **options: Any) -> tuple
     if settings.gaussian or settings.replaced or run.distinct > FEW_LAWS:
         return None
     return quantile.about(settings.losses(settings.directions[0]), level, under_num)
+
+
+def corners(run: Ran, **options: Any) -> np.ndarray:
+    """About where the curve may have corners, increasing, in the one direction asked for; empty where that is not told
+    at once."""
+    if worst.unsettled(run := as_run(run), options.get("adjacency", "")):
+        return np.zeros(0)
+    settings = _Settings(run, **options)
+    if settings.gaussian or settings.replaced or run.distinct > FEW_LAWS:
+        return np.zeros(0)
+    return composed.corners(settings.losses(settings.directions[0]))
 
 
 def delta_or_less(

@@ -53,6 +53,17 @@ def only_loss(run, losses) -> Loss | None:
     return law
 
 
+def corners(losses) -> np.ndarray:
+    """About where a curve may have corners, increasing: at all sums of atoms, of steps that may have a density beside
+    them; none where a step has no atoms, or sums are more than WHOLE."""
+    found = [(loss.atoms(), k) for loss, k in losses]
+    steps = [(atoms, k) for atoms, k in found if atoms is not None and atoms.loss.size]
+    if len(steps) < len(found) or math.prod(math.comb(k + atoms.loss.size - 1, k) for atoms, k in steps) > WHOLE:
+        return np.zeros(0)
+    with np.errstate(all="ignore"):  # no masses are of use
+        return np.sort(functools.reduce(np.add.outer, [_power(atoms, k)[LOSS] for atoms, k in steps]).ravel())
+
+
 def _law(losses) -> Loss | None:
     if any(loss.smooth or loss.mass_inf or loss.mass_minus_inf for loss, _ in losses):
         return None
