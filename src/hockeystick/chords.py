@@ -19,15 +19,22 @@ import functools
 import itertools
 import math
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from . import query
 from .outward import DOWN, UP, U
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 EPS_MAX = 690.0
 """Largest eps whose x = e^eps is used: a double still holds it, with room for a product."""
+
+LARGE, FAR = 12.0, 5.0
+"""The mu of a run from which digits of 1 - delta are asked, at eps so many deviations before the middle of a Gaussian
+loss: there those of delta leave nothing of it."""
 
 ROUNDS = 40
 EVEN, THREE, FIVE = (-1.5, -0.5, 0.5, 1.5), (-1.0, 0.0, 1.0), (-4.0, -1.0, 0.0, 1.0, 4.0)
@@ -106,6 +113,7 @@ class Curve:
         self.asked: list[Node] = []  # eps rising
         # Beyond the largest loss nothing changes, and no route is needed; curves of atoms have a corner there.
         self.top, self.tip, low = query.top_lower(run, **sided)
+        self.mu, self.next_to_one = 1.0, False
         self.tip_slope = math.inf  # of the curve where it ends, where that is known
         self.routes: set[str] = set()
         if self.top < EPS_MAX - 1:
@@ -120,6 +128,10 @@ class Curve:
         at_zero = min(self.asked, key=lambda p: abs(p.eps))
         adv = min(max(at_zero.mid, 1e-12), 1 - 1e-15)
         self.mu = 2 * NormalDist().inv_cdf(0.5 * (1 + adv))
+        if self.mu > LARGE and self.ask.rest_first and (known := self.rest(np.zeros(1)))[2, 0] > 0:
+            self.asked.remove(at_zero)
+            self.keep(0.0, *known[:3, 0].tolist())
+            self.mu, self.next_to_one = -2 * NormalDist().inv_cdf(max(0.5 * known[3, 0], 1e-300)), True
 
     def add(self, eps: list[float], narrow: float = 0.0) -> bool:
         """Ask what has not been asked; whether there was any. narrow: a width of delta that will do."""
@@ -131,11 +143,27 @@ class Curve:
                 new.append(e)
         if not new:
             return False
-        bound = self.ask(np.array(new), narrow)
-        self.routes.update(bound.route.split("+"))
-        for e, *deltas in zip(new, bound.lower.tolist(), bound.estimate.tolist(), bound.upper.tolist(), strict=True):
-            self.keep(e, *deltas)
+        at = np.array(new)
+        deltas, tops = np.zeros((3, at.size)), 0.5 * self.mu - at / self.mu > FAR
+        if self.next_to_one and tops.any():
+            deltas[:, tops] = self.rest(at[tops])[:3]
+        if (todo := ~(deltas[2] > 0)).any():
+            bound = self.ask(at[todo], narrow)
+            self.routes.update(bound.route.split("+"))
+            deltas[:, todo] = bound.lower, bound.estimate, bound.upper
+        for e, known in zip(new, deltas.T.tolist(), strict=True):
+            self.keep(e, *known)
         return True
+
+    def rest(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """delta by the digits of 1 - delta, rows of lower ends, estimates and upper ends, then 1 - delta at most; NaN
+        where these are not known."""
+        least, most = self.ask.rest(eps)
+        told = least <= most
+        low, high = np.maximum(np.nextafter(1 - most, -1.0), 0.0), np.minimum(np.nextafter(1 - least, 2.0), 1.0)
+        if told.any():
+            self.routes.add("contour")
+        return np.where(told, np.array([low, 0.5 * (low + high), high, most]), np.nan)
 
     def keep(self, eps: float, low: float, mid: float, high: float) -> None:
         x = math.exp(eps)

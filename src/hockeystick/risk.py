@@ -9,6 +9,7 @@ so that everything follows from certified deltas; chords.py has the proof of bot
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -22,6 +23,8 @@ from .what.mechanism import as_run, real
 from .what.pair import ADJACENCIES, one_curve
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
@@ -36,9 +39,6 @@ SURE = 37.0
 SURELY = 38.13
 """A little more than the log of 4/U: where delta of the reverse curve there is 1 within a rate, an attack at this rate
 misses less than a last digit."""
-
-LARGE = 12.0
-"""The mu of a run from which that is tried."""
 
 REVERSE = {"remove": "add", "add": "remove"}
 
@@ -252,14 +252,19 @@ def _rates(run: Ran, fpr: float | Numbers, direction: str, options: Any, which: 
     flat = [_open("fpr", a) for a in rates.ravel().tolist()]
     routes: set[str] = set()
     rows = []
-    curves: dict[str, Curve] = {}
     sides = _sides(run, direction, options)
+    one = direction == "both" and len(sides) == 1  # both have one curve
+    known = functools.cache(lambda side: Curve(run, side, options, routes))
+
+    def curve(side: str) -> Curve:
+        return known(sides[0] if one else side)
+
     for a in flat:
         found: list[_Rates] = []
         for side in sides:
             sure = which == 0 and found and found[0].tpr == (1 - U, 1.0)
             if not (sure or (found and _weaker(run, side, options, found[0]))):
-                found.append(_point(run, side, options, a, routes, curves, found, which))
+                found.append(_point(curve, side, a, found, which))
         tpr, fnr = (
             (max(s.tpr[0] for s in found), max(s.tpr[1] for s in found)),
             (min(s.fnr[0] for s in found), min(s.fnr[1] for s in found)),
@@ -290,30 +295,16 @@ def _weaker(run, side: str, options: dict, other: _Rates) -> bool:
     return query.at_most(run, other.eps, other.level, direction=REVERSE[side] if other.dual else side, **options)
 
 
-def _point(
-    run,
-    side: str,
-    options: dict,
-    a: float,
-    routes: set[str],
-    curves: dict[str, Curve],
-    others: list[_Rates],
-    which: int,
-) -> _Rates:
-    """The rates at fpr a in one direction. `curves`: those of the directions that were asked before; `others`: what was
-    found for these, above whose tpr nothing is asked further. which: 0 where tpr is wanted, 1 where fnr is.
+def _point(curve: Callable[[str], Curve], side: str, a: float, others: list[_Rates], which: int) -> _Rates:
+    """The rates at fpr a in one direction. curve: those of the directions; `others`: what was found for these, above
+    whose tpr nothing is asked further. which: 0 where tpr is wanted, 1 where fnr is.
 
     Where the threshold lies below 0 (a large), fnr is the small number. It is the fpr of the reverse test whose tpr is
     1 - a, so that fnr = max_x (1 - a - delta_rev(x)) / x, and f bounds it from above if delta_rev(x) + f x >= 1 - a for
     all x: both are read off the points of the reverse curve, and a delta near 1 is never subtracted from 1.
     """
 
-    def curve(direction: str) -> Curve:
-        if direction not in curves:
-            curves[direction] = Curve(run, direction, options, routes)
-        return curves[direction]
-
-    if which == 0 and curve(side).mu > LARGE and curve(side).ask.rest_first:
+    if which == 0 and curve(side).next_to_one:
         if curve(REVERSE[side]).ask.rest(np.array([SURELY]))[1, 0] <= a:
             return _Rates((_one_minus(0.25 * U, -1), 1.0), (0.0, 0.25 * U), True, SURELY, 0.0)  # [theory: risk.sure]
     if a <= 0.5 * math.erfc(curve(side).mu / math.sqrt(8)):
@@ -335,7 +326,7 @@ def _point(
         return low, fpr_upper(nodes, tpr_high, low)
 
     def larger(low: float, high: float) -> bool:
-        return any(low >= other.fnr[1] for other in others) or (which == 0 and high < 0.25 * U)
+        return any(low >= other.fnr[1] for other in others) or (which == 0 and high - low < 0.5 * U)
 
     reverse = curve(REVERSE[side])
     low, high = _narrowed(reverse, 1 - a, True, (0.0, tpr_high), reverse_ends, larger)

@@ -36,6 +36,9 @@ STEPS, HALF = 1000, 500
 LEAST, KNOWN = -690.0, 1e-3
 """Log of the least product in a half; relative errors of masses, whose squares a hundredth of them holds."""
 
+FAR = 700.0
+"""Losses beyond which no corners of a lattice are listed."""
+
 LEAST_PAIR = 1e-300
 """A product of two masses from which on it loses nothing to underflow."""
 
@@ -55,7 +58,13 @@ def only_loss(run, losses) -> Loss | None:
 
 def corners(losses) -> np.ndarray:
     """About where a curve may have corners, increasing: at all sums of atoms, of steps that may have a density beside
-    them; none where a step has no atoms, or sums are more than WHOLE."""
+    them; none where a step has no atoms, or sums are more than WHOLE, but for those of a step on a lattice."""
+    (first, n), *others = losses
+    if not others and not first.smooth and (law := first.lattice()):
+        start, step = n * (law.offset + law.step * law.first), law.step
+        last = min(n * (law.num.size - 1), math.floor((FAR - start) / step))
+        places = max(0, math.ceil((-FAR - start) / step)), last + 1
+        return start + step * np.arange(*places) if places[1] - places[0] <= MOST else np.zeros(0)
     found = [(loss.atoms(), k) for loss, k in losses]
     steps = [(atoms, k) for atoms, k in found if atoms is not None and atoms.loss.size]
     if len(steps) < len(found) or math.prod(math.comb(k + atoms.loss.size - 1, k) for atoms, k in steps) > WHOLE:
