@@ -463,3 +463,19 @@ def test_the_last_points_bound_the_cells_beyond_them(run, ask, wide):  # [theory
     """Three alone left 6e-7 and 2e-6, where the deltas leave 3e-10."""
     found = ask(run)
     assert found.upper - found.lower <= wide * found.upper
+
+
+@pytest.mark.parametrize("fpr", [1e-25, 1e-18, 1e-14, 1e-12, 1e-9, 0.3])
+def test_rates_where_delta_is_next_to_one(fpr):  # [theory: line.complement]
+    """Sixty answers of eps0 = 2, whose delta(0) is 1 - 3e-12, by the likelihood ratio test: a tpr next to 1 is known to
+    its last digits, of which deltas that are 1e-10 wide tell none."""
+    p, k = mp.exp(2) / (1 + mp.exp(2)), 60
+    num = [mp.binomial(k, j) * p**j * (1 - p) ** (k - j) for j in range(k + 1)]
+    tpr, left = mp.mpf(0), mp.mpf(fpr)
+    for there, here in zip(num[::-1], num, strict=True):  # the largest loss first; den is num the other way round
+        share = min(1, left / here)
+        tpr, left = tpr + share * there, left - share * here
+    run = hs.randomized_response(2.0) * k
+    bound, fnr = hs.true_positive_rate(run, fpr), hs.tradeoff(run, fpr)
+    assert bound.lower <= tpr <= bound.upper and bound.upper - bound.lower < 1e-13
+    assert fnr.lower <= 1 - tpr <= fnr.upper and fnr.upper - fnr.lower < 0.01 * fnr.upper

@@ -44,9 +44,10 @@ PART = 0.9
 ROOM = 0.05
 """Part of tol that the widths of deltas may take up."""
 
-LINE, REST = 1e-9, 0.25
-"""Width of delta on a line, as a rule; part of what tol of mu is worth in delta: where this is less than the width,
-digits of 1 - delta are asked, not of delta, and elsewhere where delta turns out wider than that."""
+SIDE, LINE, REST = 3.0, 1e-9, 0.25
+"""Deviations by which eps lies below the middle of a Gaussian loss, from which on digits of 1 - delta are asked, not of
+delta, in runs where the width that delta has on a line is more than a part of what tol of mu is worth in it at 0; from
+which width on, these are asked elsewhere too."""
 
 ROUGH, VAGUE = 1e-3, 0.1
 """Relative width of the first deltas; part of what a curve leaves to delta that the width of delta may be: of those
@@ -268,7 +269,8 @@ class _Asker:
         z = 0.5 * self.mu - eps / self.mu if self.mu else np.zeros(eps.size)
         worth = REST * self.tol * self.mu * np.exp(-0.5 * z * z) / SQRT2PI
         found, told = _rows(eps, np.zeros(eps.size), np.ones(eps.size)), np.zeros(eps.size, dtype=bool)
-        tops = (z > 0) & (worth < LINE) & self.asker.rest_first
+        first = REST * self.tol * self.mu * math.exp(-self.mu * self.mu / 8) < LINE * SQRT2PI and self.asker.rest_first
+        tops = (z > SIDE) & first
         if tops.any():
             told = self.rest(found, tops, part)
         if not told.all():
