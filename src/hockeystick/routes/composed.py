@@ -24,8 +24,8 @@ from ..outward import U
 from ..what.law import atomic_loss
 from ..what.loss import Atoms, Loss, Tails, nodes_of_tails
 
-MOST, WHOLE = 1 << 17, 1 << 12
-"""Sums of both halves, more of which cost more here than elsewhere; sums up to which there is one half."""
+MOST, WHOLE = 1 << 16, 1 << 12
+"""Sums of both halves, of more of which a root takes tens of milliseconds; sums up to which there is one half."""
 
 LISTED = 1 << 16
 """Sums up to which they are told one by one where their tails do not tell delta."""
