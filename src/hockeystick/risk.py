@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 GOOD_ENOUGH = 1e-10
 """Relative width at which the rounds stop; the curve's own certificates are rarely narrower than a tenth of it."""
 
+TOLD = 64 * U
+"""Width of a tpr next to 1 that is narrow enough: what 1 less it is known to is asked by `tradeoff`."""
+
 SURE = 37.0
 """Log odds beyond which a belief is 1 but for the last digit."""
 
@@ -313,7 +316,8 @@ def _point(curve: Callable[[str], Curve], side: str, a: float, others: list[_Rat
             return tpr_lower(nodes, a), min(rate_upper(d + a * x) for d, x in zip(nodes.high, nodes.x_up, strict=True))
 
         def lesser(low: float, high: float) -> bool:
-            return any(high <= other.tpr[0] for other in others)
+            told = which == 0 and curve(side).next_to_one and high - low < TOLD
+            return told or any(high <= other.tpr[0] for other in others)
 
         low, high = _narrowed(curve(side), a, False, (a, 1.0), ends, lesser)
         best = min(curve(side).asked, key=lambda p: p.high + a * p.x_up)
