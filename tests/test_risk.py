@@ -479,3 +479,11 @@ def test_rates_where_delta_is_next_to_one(fpr):  # [theory: line.complement]
     bound, fnr = hs.true_positive_rate(run, fpr), hs.tradeoff(run, fpr)
     assert bound.lower <= tpr <= bound.upper and bound.upper - bound.lower < 1e-13
     assert fnr.lower <= 1 - tpr <= fnr.upper and fnr.upper - fnr.lower < 0.01 * fnr.upper
+
+
+@pytest.mark.parametrize("fpr", [1e-80, 1e-40, 1e-17, 1e-9])
+def test_rates_of_a_gaussian_run_of_large_mu(fpr):
+    run, tpr = hs.gaussian(1 / 32), gaussian_tpr(32, fpr)
+    bound, fnr = hs.true_positive_rate(run, fpr), hs.tradeoff(run, fpr)
+    assert bound.lower <= tpr <= bound.upper and bound.upper - bound.lower < 1e-11
+    assert fnr.lower <= 1 - tpr <= fnr.upper

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 GOOD_ENOUGH = 1e-10
 """Relative width at which the rounds stop; the curve's own certificates are rarely narrower than a tenth of it."""
 
+MOST = 15.8
+"""The mu from which on all rates below its own are asked of the curve: of the reverse one 1 less that is 1."""
+
 TOLD = 64 * U
 """Width of a tpr next to 1 that is narrow enough: what 1 less it is known to is asked by `tradeoff`."""
 
@@ -310,7 +313,7 @@ def _point(curve: Callable[[str], Curve], side: str, a: float, others: list[_Rat
     if which == 0 and curve(side).next_to_one:
         if curve(REVERSE[side]).ask.rest(np.array([SURELY]))[1, 0] <= a:
             return _Rates((_one_minus(0.25 * U, -1), 1.0), (0.0, 0.25 * U), True, SURELY, 0.0)  # [theory: risk.sure]
-    if a <= 0.5 * math.erfc(curve(side).mu / math.sqrt(8)):
+    if a <= 0.5 * math.erfc(min(curve(side).mu, MOST) / math.sqrt(8)):
 
         def ends(nodes: Nodes, low: float) -> tuple[float, float]:  # [theory: risk.tpr]
             return tpr_lower(nodes, a), min(rate_upper(d + a * x) for d, x in zip(nodes.high, nodes.x_up, strict=True))
