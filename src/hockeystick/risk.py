@@ -259,12 +259,7 @@ def _rates(run: Ran, fpr: float | Numbers, direction: str, options: Any, which: 
     routes: set[str] = set()
     rows = []
     sides = _sides(run, direction, options)
-    one = direction == "both" and len(sides) == 1  # both have one curve
-    known = functools.cache(lambda side: Curve(run, side, options, routes))
-
-    def curve(side: str) -> Curve:
-        return known(sides[0] if one else side)
-
+    curve = functools.cache(lambda side: Curve(run, side, options, routes))
     for a in flat:
         found: list[_Rates] = []
         for side in sides:
