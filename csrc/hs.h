@@ -324,9 +324,9 @@ int hs_mixed_upper(hs_mixed *A, double eps, double *work, int64_t n_work, double
 int64_t hs_ranged_work(int64_t points, int64_t widest);
 int hs_ranged_curve(int64_t k, const int64_t *m, double h, int above, double *work, int64_t n_work, double *side);
 
-/* halves.c: the n sums of k losses of one step, in any order: losses, num and den masses, what losses are off by, and the
- * parts that masses are, n each. step: losses of m atoms, and the same of these; terms: of num and of den k + 1 of every
- * atom, of which a sum has start times the product. */
+/* halves.c: the n sums of k losses of one step, in any order: losses, num and den masses, what losses are off by, and
+ * the parts that masses are, n each. step: losses of m atoms, and the same of these; terms: of num and of den k + 1 of
+ * every atom, of which a sum has start times the product. */
 int64_t hs_halves_work(int64_t m);
 void hs_halves_sums(int64_t m, int64_t k, const double *step, const double *terms, double start, double *work,
                     int64_t n, double *out);
