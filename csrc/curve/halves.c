@@ -1,18 +1,17 @@
-/* halves.c - all sums of the losses of one step run k times, and tails of the sum of two laws, of which no sum is formed.
+/* halves.c - all sums of the losses of one step run k times, and tails of the sum of two laws, of which none is formed.
  *
  * Sums of one step. m atoms of losses L_i, taken n_i times, sum n_i = k, have the loss sum n_i L_i and the mass
  *   start prod t_i(n_i), t_i(n) = (k p_i)^n/n!, start = k!/k^k [theory: small.sums]. Rounding: m products of the
  *   terms given and, of the loss, (m+1)u sum n_i |L_i|.
  *
- * Tails of two laws. a_i losses of the first law, increasing, of masses n_i under num and d_i under den; b_j those of the second,
- *   of which the four tails of tails.y_below .. are known after every j.
+ * Tails of two laws. a_i losses of the first law, increasing, of masses n_i under num and d_i under den; b_j those of
+ *   the second, of which the four tails y_below, y_above, x_below, x_above are known after every j.
+ *   Pr[A + B > s] = sum_i n_i Pr[B > s - a_i]: as i rises the place of s - a_i among the b_j falls, so that one walk
+ *   through both laws has all terms. The pairs counted are the same under num and den, and above and below.
  *
- * Formula. Pr[A + B > s] = sum_i n_i Pr[B > s - a_i]: as i rises the place of s - a_i among the b_j falls, so that one
- *   walk through both laws has all terms. The pairs counted are the same under num and den, and above and below.
- *
- * Error claim of the tails [theory: small.halves]. A pair may be on the wrong side of s where a_i + b_j is within u max |b_j| of it,
- *   the rounding of s - a_i. Each tail is within 4u of what the given masses and tails make, and 2^-1074 a term; tails
- *   of one law are within 2u of the sums of its masses.
+ * Error claim of the tails [theory: small.halves]. A pair may be on the wrong side of s where a_i + b_j is within
+ *   2u max |b_j| of it, by the rounding of s - a_i. Each tail is within 4u of what the given masses and tails make, and
+ *   2^-1074 a term; tails of one law are within 2u of the sums of its masses.
  *
  * What it does not do: sort.
  */
@@ -27,8 +26,8 @@ typedef struct {
 } sum_so_far;
 
 /* The same after `taken` of atom i, of m, on which the rows of `step` are loss, edge and rel. */
-static void take(const sum_so_far *s, int64_t m, int64_t i, int64_t k, const double *step, const double *terms,
-                 double *at)
+static void take_atom(const sum_so_far *s, int64_t m, int64_t i, int64_t k, const double *step, const double *terms,
+                      double *at)
 {
     double n = (double)s->taken;
     at[0] = s->at[0] + n * step[i];
@@ -49,13 +48,13 @@ void hs_halves_sums(int64_t m, int64_t k, const double *step, const double *term
     while (j < n) {
         double at[ROWS];
         if (i < m - 1 && s[i].left > 0) {
-            take(&s[i], m, i, k, step, terms, s[i + 1].at);
+            take_atom(&s[i], m, i, k, step, terms, s[i + 1].at);
             s[i + 1].left = s[i].left - s[i].taken;
             s[++i].taken = 0;
             continue;
         }
         s[i].taken = s[i].left;
-        take(&s[i], m, i, k, step, terms, at);
+        take_atom(&s[i], m, i, k, step, terms, at);
         for (r = 0; r < ROWS; r++) out[r * n + j] = at[r];
         j++;
         while (i > 0 && s[i - 1].taken == s[i - 1].left) i--;
@@ -64,7 +63,7 @@ void hs_halves_sums(int64_t m, int64_t k, const double *step, const double *term
 }
 
 /* total + off, off what the sums so far were rounded by, after one more term; all terms are positive. */
-static void add_to(double *total, double *off, double term)
+static void add_tail(double *total, double *off, double term)
 {
     double sum = *total + term, part = sum - *total;
     *off += (*total - (sum - part)) + (term - part);
@@ -81,7 +80,7 @@ void hs_halves_table(int64_t n, const double *num, const double *den, double *ou
         for (i = 0; i <= n; i++) {
             j = r % 2 ? n - i : i; /* above sums from the other end */
             out[TAILS * j + r] = total + off;
-            if (i < n) add_to(&total, &off, mass[r % 2 ? j - 1 : j]);
+            if (i < n) add_tail(&total, &off, mass[r % 2 ? j - 1 : j]);
         }
     }
 }
@@ -100,7 +99,7 @@ static void tails_at(int64_t n, const double *a, const double *b, int64_t j, con
         at = tails + TAILS * j;
         mass[0] = a[n + i];
         mass[1] = a[2 * n + i];
-        for (r = 0; r < TAILS; r++) add_to(&total[r], &off[r], mass[r / 2] * at[r]);
+        for (r = 0; r < TAILS; r++) add_tail(&total[r], &off[r], mass[r / 2] * at[r]);
     }
     for (r = 0; r < TAILS; r++) out[r] = total[r] + off[r];
 }
