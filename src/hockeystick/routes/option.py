@@ -41,7 +41,7 @@ def below(step: RandomAllocation, eps: float, log_delta: float) -> bool:
     line = eps > 0 and call.is_large(m, t, log_delta) and call.line_at(m, t, t * math.expm1(eps))
     if not line:
         return False
-    q = np.geomspace(line.c, line.y[-1], 24)
+    q = np.geomspace(line.c, line.y[-1], 10)
     log = q * (t * math.expm1(-eps) * DOWN) + t * line.log_upper(q) - 1 - np.log(q)
     return bool(log.min() + eps - math.log(t) < log_delta - 1e-9)
 

@@ -24,8 +24,9 @@ from ..outward import U
 from .allocation_epoch import MORE, _log, _Rule
 from .allocation_line import normal_cdf, tail_of
 
-RISE, NATS, ALIAS, NODES_MAX = 1.6, 34.0, 25.0, 800
-"""cx at most, of whose exponential rounding is a multiple; nats of the last node and of the first alias; most nodes."""
+RISE, NATS, ALIAS, DEPTH, NODES_MAX = 1.6, 34.0, 25.0, 38.0, 800
+"""cx at most, of whose exponential rounding is a multiple; nats of the last node, of the first alias and of those of
+the rule for psi; most nodes."""
 
 LEAST, MANY = 3.5e-5, 0.09
 """Least f over the deviation of N that a line knows well; where v < MANY, MANY/v times as much, as the rule turns."""
@@ -53,7 +54,7 @@ class CallLine:
             return
         self.y = y = 2 * math.pi / period * np.arange(n + 1)
         s = self.c + 1j * y
-        self.rule = _Rule(m, t, turned, max(turned, 0.5 * math.pi - turned), abs(complex(s[-1])))
+        self.rule = _Rule(m, t, turned, max(turned, 0.5 * math.pi - turned), abs(complex(s[-1])), depth=DEPTH)
         log, off = _log(*self.rule.at(s, rough=True), False)
         self.known = bool(off.max() < math.inf)
         if not self.known:
@@ -118,11 +119,11 @@ def _expm1(z: np.ndarray) -> np.ndarray:
 @functools.lru_cache(64)
 def about_end(m: float, t: int) -> float:
     """About the y from which the bound of |psi(iy)|^t is below e^-NATS; infinite where that is far."""
-    v, g = m * m, np.arange(-7.0, 7.0, 0.35)
-    y = math.sqrt(2 * NATS / t / math.expm1(min(v, 600.0))) * 1.12 ** np.arange(64)
+    v, g = m * m, np.arange(-7.0, 7.0, 0.5)
+    y = math.sqrt(2 * NATS / t / math.expm1(min(v, 600.0))) * 1.15 ** np.arange(48)
     angle = np.minimum(np.multiply.outer(v * TURNED, y), 1.5)
     terms = np.exp(-np.multiply.outer(y * np.sin(angle), np.exp(m * g - 0.5 * v)))
-    fall = -0.5 * angle * angle / v - np.log(terms @ np.exp(-0.5 * g * g) * (0.35 / math.sqrt(2 * math.pi)) + 1e-300)
+    fall = -0.5 * angle * angle / v - np.log(terms @ np.exp(-0.5 * g * g) * (0.5 / math.sqrt(2 * math.pi)) + 1e-300)
     beyond = fall.max(axis=0) * t > NATS
     return float(y[np.argmax(beyond)]) if beyond[-1] else math.inf
 

@@ -78,7 +78,10 @@ def _peak(m: float, pull: float) -> float:
     g = 0.0
     for _ in range(80):
         force = m * pull * math.exp(min(m * g - 0.5 * m * m, 600.0))
-        g -= (g + force) / (1 + m * force)
+        move = (g + force) / (1 + m * force)
+        g -= move
+        if abs(move) < 1e-9:
+            break
     return g
 
 
@@ -86,12 +89,20 @@ class _Rule:
     """phi(s) e^s - 1 by nodes on Im g = -tau, for angles of sX within `turn` of 0 there and |s| <= size."""
 
     def __init__(
-        self, m: float, t: int, turned: float, turn: float, size: float, edge: float = 0.0, least: float = 0.0
+        self,
+        m: float,
+        t: int,
+        turned: float,
+        turn: float,
+        size: float,
+        edge: float = 0.0,
+        least: float = 0.0,
+        depth: float = DEPTH,
     ):
-        """turned: m tau. edge: the largest frequency, by which edges of strips exceed what is asked. least: where
+        """turned: m tau; depth: nats that aliases and ends are below. edge: the largest frequency, by which edges of strips exceed what is asked. least: where
         positive, phi(s) itself, at |s| >= least."""
         self.m, self.turned, self.tau, self.whole = m, turned, turned / m, least > 0
-        want = DEPTH + math.log(t) + (0.0 if self.whole else math.log1p(2 * size))
+        want = depth + math.log(t) + (0.0 if self.whole else math.log1p(2 * size))
         peak = _peak(m, size)
         strips = np.minimum(STRIPS, (ANGLE - turn) / m)
         more = -abs(peak) / m * np.log(np.cos(turn + m * strips))
