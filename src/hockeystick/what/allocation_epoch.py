@@ -97,12 +97,13 @@ class _Rule:
         size: float,
         edge: float = 0.0,
         least: float = 0.0,
-        depth: float = DEPTH,
+        depth: float | None = None,
     ):
-        """turned: m tau; depth: nats that aliases and ends are below. edge: the largest frequency, by which edges of strips exceed what is asked. least: where
+        """turned: m tau; depth: nats that aliases and ends are below, if not
+        DEPTH. edge: the largest frequency, by which edges of strips exceed what is asked. least: where
         positive, phi(s) itself, at |s| >= least."""
         self.m, self.turned, self.tau, self.whole = m, turned, turned / m, least > 0
-        want = depth + math.log(t) + (0.0 if self.whole else math.log1p(2 * size))
+        want = (depth or DEPTH) + math.log(t) + (0.0 if self.whole else math.log1p(2 * size))
         peak = _peak(m, size)
         strips = np.minimum(STRIPS, (ANGLE - turn) / m)
         more = -abs(peak) / m * np.log(np.cos(turn + m * strips))
