@@ -233,6 +233,29 @@ def test_tails_are_those_of_samples():
     ).all()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("sigma", "t", "epochs"), [(1.0, 20, 1), (1.5, 10, 2)])
+def test_ten_million_draws(sigma, t, epochs):
+    """delta of both directions within five of its own deviations of 1e7 draws of the loss."""
+    rng, n, parts = np.random.default_rng(7), 10**5, 100
+    run, eps = hs.random_allocation(hs.gaussian(sigma), t) * epochs, np.array([0.1, 0.5])
+    sums = np.zeros((2, 2, eps.size))  # of values and their squares
+    for _ in range(parts):
+        for add in (0, 1):
+            x = rng.standard_normal((n, epochs, t), dtype=np.float32)
+            if not add:
+                x[:, :, 0] += np.float32(1 / sigma)
+            loss = np.log(np.exp(x / sigma - 0.5 / sigma**2).mean(axis=2, dtype=float)).sum(axis=1)
+            value = np.maximum(-np.expm1(eps[:, None] - (-loss if add else loss)), 0.0)
+            sums[add] += value.sum(axis=1), (value**2).sum(axis=1)
+    mean = sums / (n * parts)
+    for add, direction in enumerate(("remove", "add")):
+        b, off = hs.delta(run, eps, direction=direction), np.sqrt((mean[add, 1] - mean[add, 0] ** 2) / (n * parts))
+        assert (b.upper - b.lower < 1e-6 * b.upper).all()
+        assert (mean[add, 0] > 1e-4).all() and (off < 0.02 * mean[add, 0]).all()
+        assert (np.abs(mean[add, 0] - b.estimate) < 5 * off + 1e-6 * mean[add, 0]).all()
+
+
 def test_aliases_of_a_line_where_they_are_large():
     """Periods a whole number of times shorter: every so many of the same nodes. What changes are the aliases."""
     ratios, s = [], np.array([-0.5, 0.0, 0.5])
