@@ -34,6 +34,7 @@ def first(step: RandomAllocation, add: int, log_delta: float) -> bool:
     return not add and call.is_large(step.shift, step.steps, log_delta)
 
 
+@np.errstate(all="ignore")  # what is not finite proves nothing
 def below(step: RandomAllocation, eps: float, log_delta: float) -> bool:
     """Whether Chernoff's bound proves that delta(eps) <= e^log_delta under ADD, by what the line of REMOVE at eps knows
     of one term [theory: allocation.option]."""
