@@ -450,6 +450,24 @@ def test_logs():
             _log(*lines)
 
 
+def test_a_condition_that_fails_is_refused_where_it_is_said():  # [theory: allocation.pair]
+    """The conditions have names in the docstrings; what logs and strategies can say against them is an error."""
+    for maker, needed in ((hs.random_allocation, "123456"), (hs.balls_and_bins, "156"), (hs.group, "12345")):
+        assert all(f"C{i}" in (maker.__doc__ or "") for i in needed)
+    said = {
+        "C1": ("sampler", "2.0,0.01,100,shuffled", "shuffled pass"),
+        "C2": ("sampler,divisor", "2.0,0.01,100,allocation,realised", "public constant .C2 of hs.random_allocation"),
+        "C4": ("sampler,membership", "2.0,0.01,100,allocation,published", "stay secret .C4 of hs.random_allocation"),
+        "C5": ("sampler", "2.0,0.01,50,allocation\n1.9,0.01,50,allocation", "different noise"),
+        "C6": ("sampler", "2.0,0.01,200,balls and bins", "hs.balls_and_bins"),
+    }
+    for columns, lines, words in said.values():
+        with pytest.raises(hs.DomainError, match=words):
+            hs.read_log(io.BytesIO(f"sigma,q,steps,{columns}\n{lines}\n".encode()))
+    kept = io.BytesIO(b"sigma,q,steps,sampler,divisor,membership\n2,0.01,100,allocation,expected,secret\n")
+    assert hs.read_log(kept) == hs.random_allocation(hs.gaussian(2.0), 100) * 1
+
+
 @pytest.mark.parametrize(
     ("sigma", "t", "epochs", "eps", "direction"),
     [

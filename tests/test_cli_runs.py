@@ -290,6 +290,8 @@ def test_a_log_of_a_training_loop():
         ),
         ("sigma,sampler\n1,full_batch\n1,poisson\n", G(1.0) * 2),
         ("sigma,q,sample_rate\n1,0.5,7\n", P(G(1.0), 0.5)),
+        ("sigma,q,sampler,divisor,membership\n1,0.5,poisson,Constant,secret\n1,0.5,,,\n", P(G(1.0), 0.5) * 2),
+        ("sigma,sampler,membership\n1,none,published\n", G(1.0)),
     ],
 )
 def test_columns(data, run):
@@ -310,6 +312,11 @@ def test_columns(data, run):
         ("sigma,q,accumulation\n1,0.01,4\n", "accumulation=4 without batch_size"),
         ("sigma,q,sampler\n1,0.01,shuffled\n", "sampler 'shuffled' has no certified account.*no Poisson samples"),
         ("sigma,q,sampler\n1,0.01,best\n", "sampler 'best'.*unknown; allowed: poisson"),
+        ("sigma,q,sampler\n1,0.01,balls-in-bins\n", "bin that is kept for all epochs.*hs.balls_and_bins"),
+        ("sigma,q,divisor\n1,0.01,batch size\n", "divisor 'batch size'.*public constant .C2.*allowed: constant"),
+        ("sigma,q,sampler,divisor\n1,0.01,allocation,realised\n", "divisor 'realised'.*C2"),
+        ("sigma,q,sampler,membership\n1,0.01,allocation,published\n", "membership 'published'.*secret .C4"),
+        ("sigma,q,normalizer\n1,0.01,batch\n", "divisor"),
         ("sigma,q,sampler\n1,0.01,none\n", "uses every record, but q=0.01"),
         ("sigma,sampler,batch_size\n1,without_replacement,5\n", "needs a column dataset_size"),
         (

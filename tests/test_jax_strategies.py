@@ -61,7 +61,7 @@ def test_what_runs(strategy, records, run):
         (Balls(401, 100), None, "multiple of cycle_length=100, got 401: ask about 500"),
         (Balls(0, 100), None, "iterations"),
         (InGroups(1, 10, 3), None, "multiple"),
-        (Split(2, 100, 4, BOTH[1]), None, "INDEPENDENT"),
+        (Split(2, 100, 4, BOTH[1]), None, "INDEPENDENT.*C1 of hs.random_allocation"),
         (Allocation(0, 100), None, "participations"),
         (Allocation(101, 100), None, "participations"),
         (Poisson(0.01, 50, 15, 1, BOTH[1]), None, "num_examples"),

@@ -40,9 +40,11 @@ COLUMNS = {
     "max_batch": "largest batch of truncated_poisson",
     "accumulation": "batches of batch_size whose gradients are summed before noise is added; 1",
     "adjacency": "the neighbouring relation that the noise was made for",
+    "divisor": "what a batch's sum is divided by: constant; the size that it happened to have is refused",
+    "membership": "who was in a batch, and how many: secret; published is refused",
     "step": "running number of the step: what a line with this number leaves out is noticed",
 }
-WORDS = ("sampler", "adjacency")
+WORDS = ("sampler", "adjacency", "divisor", "membership")
 
 LIKELY = {
     "noise_multiplier": "sigma",
@@ -64,6 +66,9 @@ LIKELY = {
     "batch": "batch_size",
     "accumulation_steps": "accumulation",
     "gradient_accumulation_steps": "accumulation",
+    "normaliser": "divisor",
+    "normalizer": "divisor",
+    "normalize_by": "divisor",
     "neighbouring_relation": "adjacency",
     "neighboring_relation": "adjacency",
     "iteration": "step",
@@ -88,8 +93,27 @@ UNPROVED = {
     "shuffle": "batches of a shuffled pass are no Poisson samples, and their eps can be much larger",
     "with_replacement": "no proof is known here for draws with replacement",
     "cyclic": "cyclic batches are a run as a whole: hs.cyclic_poisson, not a log of steps",
+    "balls_and_bins": "a bin that is kept for all epochs makes one step of them: hs.balls_and_bins, not a log of steps",
 }
-ALSO_UNPROVED = {"shuffled": "shuffle", "shuffling": "shuffle", "random_shuffle": "shuffle", "cyclic_poisson": "cyclic"}
+ALSO_UNPROVED = {
+    "shuffled": "shuffle",
+    "shuffling": "shuffle",
+    "random_shuffle": "shuffle",
+    "cyclic_poisson": "cyclic",
+    "balls_in_bins": "balls_and_bins",
+}
+
+CONDITIONS = {
+    "divisor": (
+        ("constant", "expected", "expected_batch_size", "none"),
+        "a batch of random size has to be divided by a public constant (C2 of hs.random_allocation)",
+    ),
+    "membership": (
+        ("secret", "hidden"),
+        "who was in a batch, and how many, has to stay secret (C4 of hs.random_allocation)",
+    ),
+}
+"""Columns that say whether the proofs of samplers hold: the words for it, and what the others lack."""
 
 RELATIONS = {
     "add_or_remove_one": "add_remove",
@@ -142,6 +166,9 @@ def read_log(
         poisson, none, truncated_poisson (needs dataset_size, max_batch), without_replacement (needs dataset_size,
         batch_size), allocation (each record in one step of every epoch, drawn afresh; q is one over the steps of an
         epoch; whole epochs of one noise); others are refused with the reason.
+    divisor, membership
+        Whether what the proof of a sampler needs was kept: sums divided by a constant, batches kept secret. A log that
+        says otherwise is refused.
     dataset_size, batch_size, accumulation, adjacency, step
         What the log says besides: has to agree with q, with the number of steps and with `adjacency`.
 
@@ -421,6 +448,9 @@ def _key(row: dict[str, Any]) -> tuple[float, float, str, int, int]:
                 f"sampler {brief(row['sampler'])} has no certified account: {why or 'unknown'}; allowed: {allowed}"
             )
         sampler = SAMPLERS[said]
+    for name, (held, why) in CONDITIONS.items():
+        if name in row and sampler != "none" and _word(row[name]) not in held:
+            raise DomainError(f"{name} {brief(row[name])} has no certified account: {why}; allowed: {', '.join(held)}")
     if sampler == "none" and q != 1:
         raise DomainError(
             f"sampler 'none' uses every record, but q={q!r}; leave out q, or name the sampler that drew batches"

@@ -98,7 +98,10 @@ def _balls(strategy, noise, num_examples) -> Mechanism:
 def _allocation(strategy, noise, num_examples) -> Mechanism:
     groups, steps = _whole_cycles(strategy)
     if groups > 1 and hasattr(strategy, "partition_type") and not _independent(strategy):
-        raise DomainError(f"partition_type must be INDEPENDENT for random allocation in groups, got {strategy!r}")
+        raise DomainError(
+            "partition_type must be INDEPENDENT for random allocation in groups: where groups have one size, others'"
+            f" places tell that of a record (C1 of hs.random_allocation), got {strategy!r}"
+        )
     return random_allocation(noise, steps, participations=strategy.total_participations)
 
 

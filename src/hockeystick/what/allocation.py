@@ -192,15 +192,19 @@ def random_allocation(mechanism: Mechanism, steps: int, *, participations: int =
     -----
     The guarantee needs all of this:
 
-    - the step of a record is drawn independently of the data, of all outputs and of the steps of other records;
-    - t, and what updates are divided by, are public constants: never the size that a batch happened to have; noise
+    - C1: the step of a record is drawn independently of the data, of all outputs and of the steps of other records;
+    - C2: t, and what updates are divided by, are public constants: never the size that a batch happened to have; noise
       is added to empty batches as well;
-    - given the history, a step releases noise plus a function of the other records plus the contribution of the
-      record, if it takes part;
-    - the assignment stays secret, batch sizes included; the noise of every step is fixed in advance;
-    - assignments of different epochs are independent.
+    - C3: given the history, a step releases noise plus a function of the other records plus the contribution of the
+      record, of norm at most the sensitivity, if it takes part; all of it may depend on the history;
+    - C4: the step of the record stays secret, batch sizes included; other records and their steps may be known;
+    - C5: the noise of every step is fixed in advance;
+    - C6: assignments of different epochs are independent.
 
-    So it does not cover batches of a fixed size, shuffling, or a published schedule.
+    Batches of a fixed size and shuffled passes fail C1: `without_replacement` has the former, nothing is proved here
+    about the latter. A mean over the batch fails C2, a published schedule C4, a bin that a record keeps C6: that is
+    `balls_and_bins`. Numbers alone do not tell; logs (`read_log`: sampler, divisor, membership) and the adapter of
+    jax-privacy (partition_type) may, and are refused where they do.
 
     Answers are narrow where sigma is at least 1.5 times the sensitivity (from 1e5 steps on: the sensitivity), or
     sqrt(t) sigma/sensitivity at most about 40 (ADD alone: 4,000), and of one epoch alone mostly to 1e-300, as the price
@@ -251,12 +255,17 @@ def balls_and_bins(mechanism: Mechanism, bins: int, *, epochs: int) -> Mechanism
     Returns
     -------
     Mechanism
-        All epochs as one step, under the conditions and adjacencies of `random_allocation`.
+        All epochs as one step, under the adjacencies of `random_allocation`.
 
     Raises
     ------
     DomainError
         If `mechanism` is not Gaussian or an argument is outside its range.
+
+    Notes
+    -----
+    The guarantee needs C1 to C5 of `random_allocation`, with one draw of a record's bin for all epochs in place of C6.
+    Where the epochs are repeated, `balls_and_bins(...) * n`, bins are drawn afresh between the repetitions.
 
     Examples
     --------

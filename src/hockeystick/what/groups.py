@@ -125,6 +125,13 @@ def group(step: Mechanism | Run, size: int | Sequence[float]) -> Mechanism | Run
         records and all others compete for places, random allocation, and mechanisms known by a curve (their group
         privacy is a bound that follows from the curve alone).
 
+    Notes
+    -----
+    Conditions C1 to C5 of `random_allocation` hold for every record of the group, with a coin of its own in every step
+    in place of the step that is drawn: coins are independent of the data, of all outputs, of each other and of those
+    of all other records (C1), sums are divided by public constants (C2), the contribution of every record is within
+    its clip (C3), nobody learns who took part or how many (C4), noise and rates are fixed in advance (C5).
+
     References
     ----------
     docs/theory/pairs.md, pair.groups.
