@@ -218,10 +218,6 @@ def event_of(name, **fields):
             lambda: hs.random_allocation(hs.gaussian(2.0), 100),
         ),
         (
-            event_of("RandomAllocationDpEvent", event=Gaussian(2.0), num_selected=10, num_steps=100),
-            lambda: hs.random_allocation(hs.gaussian(2.0), 100, participations=10),
-        ),
-        (
             event_of("DiscreteGaussianDpEvent", sigma=3.0, sensitivity=1.2, dimension=None),
             lambda: hs.discrete_gaussian(3.0),
         ),
@@ -293,6 +289,25 @@ def test_random_allocation():
     assert translate(event(Gaussian(3.0), 0, 5), "add_remove", worse=True) == []
     assert translate(event(dpa.NoOpDpEvent(), 1, 5), "add_remove", worse=True) == []
     assert translate(event(Gaussian(0.0), 1, 5), "add_remove", worse=True) == [(NonPrivate(), 1, math.inf)]
+
+
+@pytest.mark.parametrize("relation", [ADD, ONE, ZERO])
+@pytest.mark.parametrize(("taken", "steps"), [(4, 100), (3, 10), (2, 3)])
+def test_random_allocation_of_several(relation, taken, steps):
+    """Blocks of one participation are charged, and the lower end is that of the sum of the outputs: both ends are
+    about what a query of the step says, among others as well."""
+    names = ("event", "num_selected", "num_steps")
+    event = attr.make_class("RandomAllocationDpEvent", names, bases=(dpa.DpEvent,), frozen=True)
+    accountant = HockeystickAccountant(relation)
+    accountant.compose(event(Gaussian(2.0), taken, steps), 10).compose(Gaussian(5.0), 2)
+    run = hs.random_allocation(hs.gaussian(2.0), steps, participations=taken) * 10 + hs.gaussian(5.0) * 2
+    bound, known = accountant.epsilon_bound(DELTA), hs.epsilon(run, DELTA, adjacency=ADJACENCY[relation])
+    assert known.upper * (1 - 1e-9) <= bound.upper and (relation is ONE or bound.upper <= known.upper * (1 + 1e-9))
+    summed = hs.gaussian(2.0 * math.sqrt(steps) / taken) * 10 + hs.gaussian(5.0) * 2
+    shown = hs.epsilon(summed, DELTA, adjacency=ADJACENCY[relation])
+    assert shown.upper * (1 - 1e-9) <= bound.lower * (1 + 1e-9) and bound.lower <= known.upper
+    far = translate(event(Gaussian(1e6), 2, 10**6 + 1), "add_remove", worse=False)
+    assert all(mild is None or mild.sigma <= 1e9 for mild, _, _ in far)
 
 
 def test_rounded_numbers_enclose():

@@ -16,7 +16,8 @@ import hockeystick
 
 from ..bound import DomainError
 from ..outward import U
-from ..what.mechanism import LAPLACE_RANGE, Mechanism, count, leaves, real
+from ..what.allocation import AllocationOfSeveral
+from ..what.mechanism import LAPLACE_RANGE, SIGMA_RANGE, Mechanism, count, leaves, real
 from ..what.ranged import EPS0_MIN
 
 
@@ -351,12 +352,23 @@ def _poisson(event, asked):
 
 
 def _random_allocation(event, asked):
-    """`num_steps` runs of the event inside, every record in `num_selected` of them (allocation.py)."""
+    """`num_steps` runs of the event inside, every record in `num_selected` of them (allocation.py). Of several: blocks of
+    one participation each dominate, a Gaussian step is what shows in the sum of all outputs; as many steps of more
+    noise are that step once."""
 
     def charged(step, steps, taken):
         return _make(event, "random_allocation", step, steps, participations=taken)
 
-    return _chosen(event, asked, "num_steps", "num_selected", charged, runs=lambda steps: steps, sure=True)
+    found = _chosen(event, asked, "num_steps", "num_selected", charged, runs=lambda steps: steps, sure=True)
+    for step, k, pure in found:
+        if isinstance(step, AllocationOfSeveral):
+            (what, n), *rest = step.above()
+            seen = up(step.below()[0].sigma * math.sqrt(n))
+            mild = hockeystick.gaussian(seen) if seen <= SIGMA_RANGE[1] else None
+            yield what if asked.worse else mild, n * k, pure
+            yield from ((block if asked.worse else None, m * k, pure) for block, m in rest)
+        else:
+            yield step, k, pure
 
 
 def _without_replacement(event, asked):
