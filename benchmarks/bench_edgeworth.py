@@ -137,7 +137,7 @@ def constants() -> None:
         steps = edgeworth.loss_steps((1.25, 0.01, k, 0))
         low, mid, high, *_ = edgeworth.root(steps, 0, math.log(1e-5))
         point = edgeworth.point(steps, 0, mid)
-        D = eeai.constant_upper(steps, 0)
+        D = eeai.Side(steps, 0).error
         assert low <= high and D > 0
         print(f"  k=1e{round(math.log10(k)):<3d} EEAI {D:9.1e}   Prawitz {0.5e-5 * (point[2] - point[0]):9.1e}")
 

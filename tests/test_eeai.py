@@ -56,14 +56,16 @@ def test_bounded_moments(kind, m, q, which):  # [theory: edgeworth.moments]
         assert rare or err <= 1e-9 * abs(a)
 
 
-def test_published_anchors():  # [theory: edgeworth.finite-sample]
+def test_published_anchors(monkeypatch):  # [theory: edgeworth.finite-sample]
     K3 = 9**0.75
     moments = finite_sample.Moments(1000.0, K3, 9.0, 0.621 * K3, K3 + 1)
-    bound = functools.partial(finite_sample.uniform_error_upper, moments, e=0.1)
+    bound = functools.partial(finite_sample.uniform_error_upper, moments)
+    least = bound("iid")
+    monkeypatch.setattr(finite_sample, "_GRID", np.array([0.1]))
     assert bound("iid", published=True) == pytest.approx(0.1626857058, rel=2e-9)
     assert bound("regular", kappa=0.99, published=True) == pytest.approx(0.1214038476, rel=2e-9)
     assert bound("iid") == pytest.approx(0.12975, abs=5e-6)
-    assert finite_sample.uniform_error_upper(moments, "iid") <= bound("iid")
+    assert least <= bound("iid")
 
 
 TABLE_A5 = {
@@ -81,10 +83,9 @@ first entry of the first row is the trivial bound."""
 @pytest.mark.parametrize("k", TABLE_A5)
 def test_table_of_constants(k):
     steps = edgeworth.loss_steps((1.25, 0.01, k, NORMAL))
-    for version, value in zip(finite_sample.VERSIONS, TABLE_A5[k], strict=True):
-        assert eeai.constant_upper(steps, 0, version) == pytest.approx(value, rel=0.02)
-    assert eeai.constant_upper(steps, 0) == min(eeai.constant_upper(steps, 0, v) for v in finite_sample.VERSIONS)
-    assert eeai.constant_upper(steps, 0, published=True) >= eeai.constant_upper(steps, 0)
+    found = [eeai._version_upper(version, eeai.law_of(steps, 0), steps, 0) for version in finite_sample.VERSIONS]
+    assert found == pytest.approx(TABLE_A5[k], rel=0.02)
+    assert eeai.Side(steps, 0).error == min(found) <= eeai.Side(steps, 0, published=True).error
 
 
 @pytest.mark.parametrize(
@@ -93,8 +94,7 @@ def test_table_of_constants(k):
 @pytest.mark.parametrize("which", [0, 1])
 def test_modulus_from_both_sides(m, q, kind, which):  # [theory: edgeworth.modulus]
     """Above the modulus on a grid of its own, and not by more than the spacing of its points explains."""
-    A, B = _core.edgeworth_moments(kind, m, q, *legendre_rule(RULE))
-    sd = math.sqrt((A, B)[which][1])
+    sd = math.sqrt(edgeworth.loss_steps((m, q, 1, kind)).totals[0][1 - which][1])
     y0, y1 = 0.5 / sd, 12 / sd
     upper = _core.edgeworth_modulus_upper(
         kind, m, q, which, *legendre_rule(RULE), y0, y1, np.empty(_core.prawitz_work())
@@ -268,9 +268,13 @@ def test_constant_is_above_the_error():  # [theory: edgeworth.finite-sample, edg
     for rows, add in itertools.product(((one,), (two,), ((0.5, 0.1, 50_000, LAPLACE), two)), (0, 1)):
         steps = edgeworth.loss_steps(*rows)
         Y, X = steps.totals[add]
-        D = eeai.constant_upper(steps, add)
+        D = eeai.Side(steps, add).error
         if len(rows) > 1:
-            assert D == eeai.constant_upper(steps, add, "inid_regular") < 0.5 * eeai.constant_upper(steps, add, "inid")
+            plain, regular = (
+                eeai._version_upper(version, eeai.law_of(steps, add), steps, add)
+                for version in ("inid", "inid_regular")
+            )
+            assert D == regular < 0.5 * plain
         worst = 0.0
         for z in np.linspace(-3, 4, 41):
             eps = float(Y[0] + z * math.sqrt(Y[1]))

@@ -116,7 +116,6 @@ LENGTHS = {
     "saddle_delta_upper": (RUN, 0, 1.0, -5.0, 1, None),
     "saddle_atoms": (*ATOMS, 1, 0.1, 0),
     "saddle_atoms_cgf": (*ATOMS, 1.0),
-    "edgeworth_moments": (0, 1.0, 0.1, NODE, WEIGHT),
     "edgeworth_totals": (RUN, 0, NODE, WEIGHT),
     "edgeworth_delta": (FIVE, FIVE, 1, 1, 0.1),
     "edgeworth_eps": (FIVE, FIVE, 1, 1, -3.0),

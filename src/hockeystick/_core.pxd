@@ -240,7 +240,6 @@ cdef extern from "hs.h" nogil:
                         hs_saddle *out)
     int hs_saddle_atoms_cgf(int b, const hs_atoms *atoms, const double *k, double t, double *K, double *err)
     # edgeworth.c
-    int hs_edgeworth_moments(int kind, double m, double q, const hs_rule *rule, double *A, double *B)
     int hs_edgeworth_totals(const hs_run *run, const hs_rule *rule, hs_poll *poll, double *Y, double *X)
     int hs_edgeworth_delta(const double *Y, const double *X, int form, int order, double eps, double *log_scale,
                            double *value)

@@ -122,18 +122,6 @@ def saddle_atoms_cgf(const int64_t[::1] first, const double[::1] loss, const dou
 # edgeworth.c
 
 
-def edgeworth_moments(int kind, double m, double q, const double[::1] x, const double[::1] w):
-    """(A, B): mean and cumulants 2 to 5 of one step's loss under both laws."""
-    A, B = np.empty(5), np.empty(5)
-    cdef double[::1] a = A, b = B
-    cdef hs_rule rule = rule_of(x, w)
-    cdef int status
-    with nogil:
-        status = hs_edgeworth_moments(kind, m, q, &rule, &a[0], &b[0])
-    check(status, "edgeworth")
-    return A, B
-
-
 def edgeworth_totals(Rows rows not None, int add, const double[::1] x, const double[::1] w):
     """(Y, X): the run's mean and cumulants 2 to 5."""
     Y, X = np.empty(5), np.empty(5)

@@ -112,34 +112,23 @@ def _moments(m: float, q: float, kind: int, add: int):
     return values, errors
 
 
-def constant_upper(steps: LossSteps, add: int, version: str = "best", *, e=None, published: bool = False) -> float:
-    """D >= sup |F_Y - G_1|: the least of the versions that hold for these steps, or the one named; 1 where nothing is
-    known."""
-    return _constant_upper(law_of(steps, add), steps, add, version, e, published)
+def _constant_upper(law: Law, steps: LossSteps, add: int, published: bool) -> float:
+    """D >= sup |F_Y - G_1|: the least of the versions that hold for these steps; 1 where nothing is known."""
+    if not law.sd_upper < math.inf:
+        return 1.0
+    hold = finite_sample.VERSIONS if steps.k.size == 1 else ("inid", "inid_regular")
+    asked = (version for version in hold if not (published and version == "inid_regular"))
+    return min(_version_upper(version, law, steps, add, published) for version in asked)
 
 
-def _constant_upper(law: Law, steps: LossSteps, add: int, version: str, e, published: bool) -> float:
-    moments, sd = law.moments, law.sd_upper
-    equal = steps.k.size == 1
-    known = [
-        v
-        for v in (finite_sample.VERSIONS if equal else ("inid", "inid_regular"))
-        if not (published and v == "inid_regular")
-    ]
-    if version != "best" and version not in known:
-        raise DomainError(
-            'version must be "best", "inid" or "inid_regular", for equal steps also "iid" or "regular"; got'
-            f" {version!r}"
-        )
-    best = 1.0
-    for name in known if version == "best" and sd < math.inf else () if version == "best" else (version,):
-        kappa = None
-        if name == "regular":
-            kappa = _modulus_upper(steps, 0, add, 2 * math.pi * finite_sample.T1 / moments.K3t / sd * DOWN)
-        elif name == "inid_regular":
-            kappa = _product_upper(steps, add, finite_sample.frequency(moments) / (sd * math.sqrt(moments.n)) * DOWN)
-        best = min(best, finite_sample.uniform_error_upper(moments, name, kappa=kappa, e=e, published=published))
-    return best
+def _version_upper(version: str, law: Law, steps: LossSteps, add: int, published: bool = False) -> float:
+    """D by one version, which has to hold for these steps."""
+    moments, sd, kappa = law.moments, law.sd_upper, None
+    if version == "regular":
+        kappa = _modulus_upper(steps, 0, add, 2 * math.pi * finite_sample.T1 / moments.K3t / sd * DOWN)
+    elif version == "inid_regular":
+        kappa = _product_upper(steps, add, finite_sample.frequency(moments) / (sd * math.sqrt(moments.n)) * DOWN)
+    return finite_sample.uniform_error_upper(moments, version, kappa=kappa, published=published)
 
 
 def _modulus_upper(steps: LossSteps, i: int, add: int, y: float) -> float:
@@ -174,12 +163,12 @@ class Side:
         self.steps, self.add, self.form = steps, add, form
         self.law = self.law_den = law_of(steps, add)
         self.error_den = 0.0
-        self.error = _constant_upper(self.law, steps, add, "best", None, published)
+        self.error = _constant_upper(self.law, steps, add, published)
         if form == "two_sequence":  # X is minus the other direction's loss Y
             other = law_of(steps, 1 - add)
             mean, variance, third = other.sums
             self.law_den = other._replace(sums=(-mean, variance, -third))
-            self.error_den = _constant_upper(other, steps, 1 - add, "best", None, published)
+            self.error_den = _constant_upper(other, steps, 1 - add, published)
 
     def interval(self, eps: float) -> Interval:
         """delta(eps), without Chernoff's bound."""

@@ -55,7 +55,7 @@ class Moments(NamedTuple):
         return self._replace(K4=self.K4 * (1 - self.loose), K3t=self.K3t * (1 - self.loose))
 
 
-def uniform_error_upper(moments: Moments, version: str, *, kappa=None, e=None, published: bool = False) -> float:
+def uniform_error_upper(moments: Moments, version: str, *, kappa=None, published: bool = False) -> float:
     """D >= sup |F - G_1|, where that is below 1; 1 says nothing, as G_1 may lie outside [0, 1].
 
     Parameters
@@ -65,15 +65,12 @@ def uniform_error_upper(moments: Moments, version: str, *, kappa=None, e=None, p
     kappa : float
         For "regular": a bound of the standardised characteristic function's modulus at and beyond 2 pi T1/K3t. For
         "inid_regular": a bound of that of the standardised sum at and beyond `frequency`.
-    e : float, optional
-        The free parameter; without it the bound is minimised.
     published : bool
         With the remainder's skewness term as published instead of the smaller one that its own derivation gives.
     """
-    grid = _GRID if e is None else np.array([e], dtype=float)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         make = {"inid": _inid, "iid": _iid, "regular": _regular, "inid_regular": _inid_regular}[version]
-        values = make(moments, grid, published, kappa)
+        values = make(moments, _GRID, published, kappa)
     values = values[np.isfinite(values)]
     return min(1.0, float(values.min()) * ENLARGE) if values.size else 1.0
 
