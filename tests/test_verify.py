@@ -236,6 +236,25 @@ def test_command(capsys, tmp_path):
     assert cli.main(["verify", str(log), "--delta", "1e-5"]) == 0
 
 
+def test_the_closed_form_of_laplace_steps_is_theirs_alone():
+    """Where no line decides, a law of another transform has no closed form, whatever its class is derived from."""
+    from flint import arb
+
+    from hockeystick.judge import balls, laplace, ranged, verdict
+
+    class Ranged(ranged.Range, laplace.Laplace):
+        pass
+
+    curve = verdict._Curve(hs.laplace(1.0) * 3, "add_remove", False, verdict._Deadline(0.0))
+    with balls.precision(200):
+        m, eps = arb(1), arb(0.5)
+        closed = curve._finite([(laplace.Laplace(m), 3)], eps, -45.0, False)
+        assert hs.delta(hs.laplace(1.0) * 3, 0.5).lower <= float(closed) <= hs.delta(hs.laplace(1.0) * 3, 0.5).upper
+        for law in (Ranged(m), ranged.Range(m)):
+            with pytest.raises(balls.UndecidedError):
+                curve._finite([(law, 3)], eps, -45.0, False)
+
+
 def test_time_that_ends_within_an_integral():
     run = P(G(1.923538554603051), 0.0016622576218851646) * 2
     assert hs.verify(run, (0.0, 1e-30), eps=1.0, seconds=0.001).verdict == "not decided"
