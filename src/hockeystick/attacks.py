@@ -14,7 +14,7 @@ from . import query, risk
 from .arguments import one_of
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .outward import UP, U
-from .what.mechanism import as_run, count, real
+from .what.mechanism import as_run, count, real, within
 from .what.pair import ADJACENCIES
 
 if TYPE_CHECKING:
@@ -256,10 +256,7 @@ def one_run_epsilon_lower(
     low, high = (real("over", end, "two numbers, 0 < lo < hi") for end in over)
     if not 0 < low < high < math.inf:
         raise DomainError(f"over must be two numbers with 0 < lo < hi, got {over!r}")
-    delta, level = (real(name, x, "in (0, 1)") for name, x in (("delta", delta), ("significance", significance)))
-    for name, x in (("delta", delta), ("significance", level)):
-        if not 0 < x < 1:
-            raise DomainError(f"{name} must be in (0, 1), got {x!r}")
+    delta, level = within("delta", delta, 0, 1, "()"), within("significance", significance, 0, 1, "()")
 
     def rejects(x: float) -> bool:
         return bool(_rejected(make_run(x), adjacency, seen, np.array([level]))[0])

@@ -16,7 +16,7 @@ from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
 from .routes import contour
 from .threads import in_order, threads
 from .what.allocation import random_allocation
-from .what.mechanism import K_MAX, Q_MIN, SIGMA_RANGE, Run, compose, gaussian, poisson_subsampled, real
+from .what.mechanism import K_MAX, Q_MIN, SIGMA_RANGE, Run, compose, gaussian, poisson_subsampled, within
 from .what.pair import ADJACENCIES
 
 if TYPE_CHECKING:
@@ -136,9 +136,7 @@ def _batch(
     arguments.one_of("direction", direction, query.DIRECTIONS)
     n_threads = threads(n_threads)
     lo, hi = query.RTOL_RANGE
-    widest = real("rtol", rtol, f"from {lo:g} to {hi:g}")
-    if not lo <= widest <= hi:
-        raise DomainError(f"rtol must be from {lo:g} to {hi:g}, got {rtol!r}")
+    widest = within("rtol", rtol, lo, hi)
     if progress is not None and not callable(progress):
         raise DomainError(f"progress must be a function of (done, total), got {progress!r}")
     lo, hi = SIGMA_RANGE

@@ -14,7 +14,7 @@ from .bound import AccuracyError, Bound, DomainError, HockeystickError
 from .routes import moments
 from .search import Calibration, Search
 from .what.allocation import allocates
-from .what.mechanism import K_MAX, Q_MIN, Run, count, gaussian, poisson_subsampled, real
+from .what.mechanism import K_MAX, Q_MIN, Run, count, gaussian, poisson_subsampled, real, within
 from .what.pair import all_gaussian
 from .what.topk import enclosed
 
@@ -204,7 +204,7 @@ def noise_multiplier(
     >>> 1.41461 < found.limit < found.value < 1.41463
     True
     """
-    q, k = _rate(q), count("steps", steps)
+    q, k = within("q (sampling rate)", q, Q_MIN, 1), count("steps", steps)
     over = (1e-2, 1e8)
     guess = 1.0
     if _positive(eps) and _positive(delta):
@@ -247,7 +247,7 @@ def max_steps(
     >>> found.value, found.limit
     (254, 255)
     """
-    step = poisson_subsampled(gaussian(sigma), _rate(q))
+    step = poisson_subsampled(gaussian(sigma), q)
     guess = 1.0
     if _positive(eps) and _positive(delta):
         growth = math.expm1(min(sigma**-2, 700.0)) * q * q if q < 1 else sigma**-2
@@ -274,9 +274,7 @@ def most_steps(target: Target, before: Run, more: Run, most: int) -> int:
 
 def _solve(make_run, target: Target, over, tol, start, advice: str = "") -> Calibration:
     lo, hi, whole = _range(over)
-    tol = real("tol", tol, "from {:g} to {:g}".format(*TOL_RANGE))
-    if not TOL_RANGE[0] <= tol <= TOL_RANGE[1]:
-        raise DomainError(f"tol must be from {TOL_RANGE[0]:g} to {TOL_RANGE[1]:g}, got {tol!r}")
+    tol = within("tol", tol, *TOL_RANGE)
     middle = math.sqrt(lo) * math.sqrt(hi)
     first = middle if start is None else real("start", start, "in `over`")
     if not lo <= first <= hi:
@@ -293,22 +291,22 @@ def _target(options: Asked, **asked: Any) -> Target:
         raise DomainError("rtol is not an option here; ask for a distance of the parameter with tol")
     given = {name for name, value in asked.items() if value is not None}
     if given == {"eps", "delta"}:
-        eps, delta = _between("eps", asked["eps"], 0.0, math.inf, closed=True), _between("delta", asked["delta"], 0, 1)
+        eps, delta = within("eps", asked["eps"], 0, math.inf, "[)"), within("delta", asked["delta"], 0, 1, "()")
         text = f"eps={eps!r} at delta={delta!r}"
         about = functools.partial(_about, eps=eps, level=delta, options=options)
         return Target(lambda run, width: _delta(run, eps, delta, width, options), 1, delta, text, about)
     if given == {"advantage"}:
-        at = _between("advantage", asked["advantage"], 0, 1)
+        at = within("advantage", asked["advantage"], 0, 1, "()")
         return Target(lambda run, width: risk.advantage(run, rtol=width, **options), 1, at, f"advantage={at!r}")
     if given == {"fnr", "fpr"}:
-        fnr, fpr = _between("fnr", asked["fnr"], 0, 1), _between("fpr", asked["fpr"], 0, 1)
+        fnr, fpr = (within(name, asked[name], 0, 1, "()") for name in ("fnr", "fpr"))
         text = f"fnr={fnr!r} at fpr={fpr!r}"
         return Target(lambda run, width: risk.tradeoff(run, fpr, **options), -1, fnr, text)
     for name, other, ask in ATTACKS:
         if given == {name, other}:
-            return _attack(name, _between(name, asked[name], 0, 1), other, asked[other], ask, options)
+            return _attack(name, within(name, asked[name], 0, 1, "()"), other, asked[other], ask, options)
     if given == {"mu", "delta"}:
-        mu, delta = _between("mu", asked["mu"], 0, math.inf), _between("delta", asked["delta"], 0, 1)
+        mu, delta = within("mu", asked["mu"], 0, math.inf, "()"), within("delta", asked["delta"], 0, 1, "()")
         text = f"mu={mu!r} from delta={delta!r} on"
         return Target(lambda run, width: _mu(run, delta, width, options), 1, mu, text)
     raise DomainError(
@@ -382,20 +380,6 @@ def _range(over) -> tuple:
         raise DomainError(f"over must be (lo, hi) with 0 < lo < hi, got {over!r}")
     whole = all(isinstance(end, int) or hasattr(end, "__index__") for end in over)
     return (int(over[0]), int(over[1]), True) if whole else (lo, hi, False)
-
-
-def _rate(q) -> float:
-    number = real("q", q, "in (0, 1]")
-    if not Q_MIN <= number <= 1:
-        raise DomainError(f"q (sampling rate) must be in [{Q_MIN:g}, 1], got {q!r}")
-    return number
-
-
-def _between(name: str, value, lo: float, hi: float, closed: bool = False) -> float:
-    number = real(name, value, f"between {lo:g} and {hi:g}")
-    if not (lo < number < hi or (closed and number == lo)):
-        raise DomainError(f"{name} must be between {lo:g} and {hi:g}, got {value!r}")
-    return number
 
 
 def _positive(value) -> bool:

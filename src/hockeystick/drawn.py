@@ -16,7 +16,7 @@ import numpy as np
 from .arguments import one_of
 from .bound import DomainError
 from .what.matrix import lower_triangular
-from .what.mechanism import SIGMA_RANGE, count, noise, real
+from .what.mechanism import SIGMA_RANGE, count, noise, within
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -164,9 +164,7 @@ def draw_min_separation(
     rows, n = _asked(matrix, sigma, draws, direction)
     rounds = rows.shape[0]
     separation = count("separation", separation, 1, rounds)
-    rate = real("q", q, "in (0, 1]")
-    if not 0 < rate <= 1:
-        raise DomainError(f"q must be in (0, 1], got {rate!r}")
+    rate = within("q", q, 0, 1, "(]")
     at, of = np.nonzero(rows)
     far = np.flatnonzero(at - of >= separation)
     if far.size:

@@ -15,7 +15,7 @@ import numpy as np
 from . import quantile, worst
 from .answers import ZERO, Point, Root, larger, meet, ordered
 from .arguments import exp_ends, exp_lower, exp_upper, log_lower, numbers, one_of, respelled
-from .bound import AccuracyError, Bound, Budget, DomainError, contradiction
+from .bound import AccuracyError, Bound, Budget, contradiction
 from .outward import DOWN, UP
 from .routes import bounds, composed, general
 from .routes.contour import MOST_NODES, POINT, ROOT, complement_of_gaussians
@@ -24,7 +24,7 @@ from .routes.question import Question
 from .routes.table import AUTO, EPS_BOTTOM, ROUTES, TABLE, TERMS
 from .threads import in_order, threads
 from .what.allocation import observers
-from .what.mechanism import Run, as_run, real
+from .what.mechanism import Run, as_run, within
 from .what.pair import ADJACENCIES, DIRECTIONS, mirrored, paired_steps
 
 if TYPE_CHECKING:
@@ -342,10 +342,7 @@ class _Settings(Question):
             one_of("direction", direction, DIRECTIONS)
             one_of("route", route, ROUTES)
         if rtol is not None:
-            lo, hi = RTOL_RANGE
-            rtol = real("rtol", rtol, f"from {lo:g} to {hi:g}")
-            if not lo <= rtol <= hi:
-                raise DomainError(f"rtol must be None or from {lo:g} to {hi:g}, got {rtol!r}")
+            rtol = within("rtol, unless it is None,", rtol, *RTOL_RANGE)
         super().__init__(run, adjacency, route == "auto", rtol, threads(n_threads))
         self.route = route
         self.shares: str | None = None  # the route whose points are shared, once it is known

@@ -19,7 +19,7 @@ from . import arguments, query, worst
 from .bound import Bound, Budget, DomainError
 from .chords import EPS_MAX, Curve, Nodes, fpr_upper, rate_lower, rate_upper, tail_ends, tpr_lower
 from .outward import DOWN, UP, U, log_slack
-from .what.mechanism import as_run, real
+from .what.mechanism import as_run, within
 from .what.pair import ADJACENCIES, one_curve
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def bayes_risk(run: Ran, prior: float, *, direction: Direction = "both", **optio
     >>> b.lower <= (1 - 0.3829249225480263) / 2 <= b.upper
     True
     """
-    pi = _open("prior", prior)
+    pi = within("prior", prior, 0, 1, "()")
     odds = min(pi, 1 - pi)  # 1 - pi is exact where it is the smaller
     eps = math.log1p(-odds) - math.log(odds)
     slack = 2 * log_slack(eps)
@@ -223,7 +223,7 @@ def posterior(
     >>> b.lower <= 0.6224593312018546 <= b.upper and b.upper - b.lower < 1e-6
     True
     """
-    pi, tau = _open("prior", prior), _open("tail", tail)
+    pi, tau = within("prior", prior, 0, 1, "()"), within("tail", tail, 0, 1, "()")
     logit = math.log(pi) - math.log1p(-pi)
     ends: list[tuple[float, float, float]] = []
     routes: set[str] = set()
@@ -255,7 +255,7 @@ def _rates(run: Ran, fpr: float | Numbers, direction: str, options: Any, which: 
     rates = np.asarray(fpr)
     if rates.dtype.kind not in "fiu":
         raise DomainError(f"fpr must be in (0, 1), got {fpr!r}")
-    flat = [_open("fpr", a) for a in rates.ravel().tolist()]
+    flat = [within("fpr", a, 0, 1, "()") for a in rates.ravel().tolist()]
     routes: set[str] = set()
     rows = []
     sides = _sides(run, direction, options)
@@ -364,13 +364,6 @@ def _sides(run: Ran, direction: str, options: Any) -> tuple[str, ...]:
     arguments.one_of("adjacency", adjacency, ADJACENCIES)
     one = not worst.unsettled(run := as_run(run), adjacency) and one_curve(run, adjacency)
     return ("remove",) if one else ("remove", "add")
-
-
-def _open(name: str, value) -> float:
-    number = real(name, value, "in (0, 1)")
-    if not 0 < number < 1:
-        raise DomainError(f"{name} must be in (0, 1), got {value!r}")
-    return number
 
 
 def _logistic(t: float) -> float:

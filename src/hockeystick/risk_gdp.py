@@ -20,7 +20,7 @@ from . import _core, query
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .chords import EPS_MAX
 from .outward import DOWN, UP, U
-from .what.mechanism import as_run, real
+from .what.mechanism import as_run, within
 from .what.topk import Enclosure, enclosed
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def mu_gdp(run: Ran, delta: float, *, tol: float = 1e-5, **options: Unpack[Asked
     True
     """
     options = _checked(options)
-    delta, tol = _inside("delta", delta, 0, 1), _inside("tol", tol, 0.999e-9, 0.5001)
+    delta, tol = within("delta", delta, 0, 1, "()"), within("tol", tol, 1e-9, 0.5)
     ask, best = _Asker(run, tol, options), 0.0
     end = ask.asker.root(delta, ROOM * tol)
     if end.lower == math.inf:  # delta(eps) stays above `delta`, and every Gaussian curve falls to 0
@@ -208,7 +208,7 @@ def gdp_regret(run: Ran, mu: float, *, tol: float = 1e-6, **options: Unpack[Aske
     True
     """
     options = _checked(options)
-    mu, tol = _inside("mu", mu, 0, 100), _inside("tol", tol, 0.999e-10, 0.1001)
+    mu, tol = within("mu", mu, 0, 100, "()"), within("tol", tol, 1e-10, 0.1)
     ask = _Asker(run, tol, options)
     # Beyond `far` little is left, and it is added: G_mu(eps) < Phi(mu/2 - eps/mu), 8e-11 at 6.4; 1/(1 + e^45) is 3e-20.
     far = min(mu * (mu / 2 + 6.4), 45.0)
@@ -341,13 +341,6 @@ def _checked(options: Asked) -> Asked:
     if "rtol" in options:
         raise DomainError("rtol is not an option here; ask for a width with tol")
     return options
-
-
-def _inside(name: str, value, lo: float, hi: float) -> float:
-    number = real(name, value, f"between {lo:g} and {hi:g}")
-    if not lo < number < hi:
-        raise DomainError(f"{name} must be between {lo:g} and {hi:g}, got {value!r}")
-    return number
 
 
 def _vague(run, lower: float, upper: float, tol: float) -> str:

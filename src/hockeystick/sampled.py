@@ -16,7 +16,7 @@ from . import query
 from .arguments import one_of, respelled
 from .bound import Bound, Budget, DomainError
 from .outward import UP, U
-from .what.mechanism import as_run, real
+from .what.mechanism import as_run, within
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -99,12 +99,8 @@ def monte_carlo(
     bad = np.flatnonzero(~(s > -math.inf))
     if bad.size:
         raise DomainError(f"losses must be numbers or inf, got {float(s[bad[0]])!r} at entry {int(bad[0])}")
-    eps = real("eps", eps, "a finite number")
-    if not -math.inf < eps < math.inf:
-        raise DomainError(f"eps must be a finite number, got {eps!r}")
-    failure = real("failure", failure, "from 1e-300 to 0.5")
-    if not 1e-300 <= failure <= 0.5:
-        raise DomainError(f"failure must be from 1e-300 to 0.5, got {failure!r}")
+    eps = within("eps", eps, -math.inf, math.inf, "()")
+    failure = within("failure", failure, 1e-300, 0.5)
     at = eps - s
     if run is None:
         low = high = -np.expm1(np.minimum(at, 0.0))

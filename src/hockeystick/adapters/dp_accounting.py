@@ -35,7 +35,7 @@ from ..what.mechanism import (
     count,
     gaussian,
     leaves,
-    real,
+    within,
 )
 from ..what.sampling import check_fixed_size
 from .events import NonPrivate, RefusedError, Zcdp, down, translate, up
@@ -201,9 +201,7 @@ class HockeystickAccountant(PrivacyAccountant):
         `upper` holds for everything that the events allow; `lower` leaves out those that are known by a guarantee only
         (zCDP, exponential mechanism, repeat-and-select).
         """
-        delta = real("target_delta", target_delta, "from 0 to 1")
-        if not 0 <= delta <= 1:
-            raise DomainError(f"target_delta must be from 0 to 1, got {target_delta!r}")
+        delta = within("target_delta", target_delta, 0, 1)
         if self._non_private:  # also at delta = 1: so the contract of the peer's accountants
             return Bound(math.inf if self._exposed else 0.0, math.inf, math.inf, "exact", True, Budget({}))
         if delta == 1:
@@ -216,9 +214,7 @@ class HockeystickAccountant(PrivacyAccountant):
 
     def delta_bound(self, target_epsilon: float) -> Bound:
         """delta(target_epsilon) as a certified Bound, as `epsilon_bound`; target_epsilon is a number or inf."""
-        eps = real("target_epsilon", target_epsilon, "or inf")
-        if not eps > -math.inf:
-            raise DomainError(f"target_epsilon must be a number or inf, got {target_epsilon!r}")
+        eps = within("target_epsilon", target_epsilon, -math.inf, math.inf, "(]")
         if self._non_private or self._pure <= eps < math.inf:
             value = 1.0 if self._non_private else 0.0
             return Bound(value if self._exposed else 0.0, value, value, "exact", True, Budget({}))

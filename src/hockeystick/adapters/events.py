@@ -17,7 +17,7 @@ import hockeystick
 from ..bound import DomainError
 from ..outward import U
 from ..what.allocation import AllocationOfSeveral
-from ..what.mechanism import LAPLACE_RANGE, SIGMA_RANGE, Mechanism, count, leaves, real
+from ..what.mechanism import LAPLACE_RANGE, SIGMA_RANGE, Mechanism, count, leaves, real, within
 from ..what.ranged import EPS0_MIN
 
 
@@ -96,17 +96,11 @@ def _side(x: float, less_private: str, asked: Asked) -> float:
 
 
 def _non_negative(name: str, value) -> float:
-    number = real(name, value, ">= 0")
-    if not 0 <= number < math.inf:
-        raise DomainError(f"{name} must be a finite number >= 0, got {value!r}")
-    return number
+    return within(name, value, 0, math.inf, "[)")
 
 
 def _rate(name: str, value) -> float:
-    q = real(name, value, "from 0 to 1")
-    if not 0 <= q <= 1:
-        raise DomainError(f"{name} must be from 0 to 1, got {value!r}")
-    return q
+    return within(name, value, 0, 1)
 
 
 def _relations(event, *names: str) -> str:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from .. import query
 from ..bound import Bound, DomainError
 from ..what.batches import without_replacement
-from ..what.mechanism import Mechanism, Run, compose, count, gaussian, poisson_subsampled, positive, real
+from ..what.mechanism import Mechanism, Run, compose, count, gaussian, poisson_subsampled, positive, within
 
 METHOD = "hockeystick"
 SCHEMA = 1
@@ -84,7 +84,7 @@ class HockeystickAccountant:
             )
         self._sampling = sampling
         self._options = {"adjacency": MODELS[sampling, relation], "n_threads": count("n_threads", n_threads, 0, 4096)}
-        _delta(config.target_delta)
+        within("delta", config.target_delta, 0, 1, "()")
         count("population_size", config.population_size)
         if config.max_epsilon is not None:
             positive("max_epsilon", config.max_epsilon)
@@ -127,14 +127,11 @@ class HockeystickAccountant:
 
     def get_delta(self, epsilon: float) -> float:
         """The certified upper end of delta(epsilon), epsilon >= 0."""
-        eps = real("epsilon", epsilon, ">= 0")
-        if not 0 <= eps < math.inf:
-            raise DomainError(f"epsilon must be a finite number >= 0, got {epsilon!r}")
-        return query.delta(self._run, eps, **self._asked()).upper
+        return query.delta(self._run, within("epsilon", epsilon, 0, math.inf, "[)"), **self._asked()).upper
 
     def epsilon_bound(self, delta: float) -> Bound:
         """eps(delta) as a certified Bound."""
-        return query.epsilon(self._run, _delta(delta), **self._asked())
+        return query.epsilon(self._run, within("delta", delta, 0, 1, "()"), **self._asked())
 
     def get_privacy_spent(self, delta: float | None = None) -> Any:
         """eps at `delta`, or at the configured target_delta, with the number of releases."""
@@ -234,13 +231,6 @@ def _word(value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     return getattr(value, "value", value)
-
-
-def _delta(value: Any) -> float:
-    delta = real("delta", value, "in (0, 1)")
-    if not 0 < delta < 1:
-        raise DomainError(f"delta must be in (0, 1), got {value!r}")
-    return delta
 
 
 def _spent() -> Any:

@@ -10,13 +10,14 @@ came from elsewhere.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from copy import deepcopy
 from typing import Any
 
 from .. import query
 from ..bound import Bound, DomainError
-from ..what.mechanism import SIGMA_RANGE, Run, compose, count, gaussian, poisson_subsampled, real
+from ..what.mechanism import SIGMA_RANGE, Run, compose, count, gaussian, poisson_subsampled, within
 
 try:
     from opacus.accountants import IAccountant
@@ -62,11 +63,8 @@ class HockeystickAccountant(IAccountant):
                 sigma, rate, steps = row
             except (TypeError, ValueError):
                 raise DomainError(f"history[{i}] must be (noise_multiplier, sample_rate, steps), got {row!r}") from None
-            sigma, rate = real("noise_multiplier", sigma, ">= 0"), real("sample_rate", rate, "from 0 to 1")
-            if not sigma >= 0:
-                raise DomainError(f"noise_multiplier must be >= 0, got {sigma!r} in history[{i}]")
-            if not 0 <= rate <= 1:
-                raise DomainError(f"sample_rate must be from 0 to 1, got {rate!r} in history[{i}]")
+            sigma = within(f"noise_multiplier of history[{i}]", sigma, 0, math.inf)
+            rate = within(f"sample_rate of history[{i}]", rate, 0, 1)
             steps = count(f"steps of history[{i}]", steps, 0)
             if not rate or not steps:
                 continue

@@ -26,7 +26,7 @@ from pipeline_dp.aggregate_params import MechanismType
 from ..bound import DomainError
 from ..calibration import calibrate
 from ..what.discrete import approx_dp
-from ..what.mechanism import Mechanism, Run, compose, count, gaussian, laplace, positive, real
+from ..what.mechanism import Mechanism, Run, compose, count, gaussian, laplace, positive, within
 
 THRESHOLDS = 0.25
 """Share of total_delta that the thresholds get, where there are any."""
@@ -73,10 +73,7 @@ class HockeystickBudgetAccountant(budget_accounting.BudgetAccountant):
         aggregation_weights: list[float] | None = None,
     ) -> None:
         positive("total_epsilon", total_epsilon)
-        if not 0 < real("total_delta", total_delta, "in (0, 1)") < 1:
-            raise DomainError(
-                f"total_delta must be in (0, 1), got {total_delta!r}: with 0 take PipelineDP's naive accountant"
-            )
+        within("total_delta (with 0 take PipelineDP's naive accountant)", total_delta, 0, 1, "()")
         super().__init__(total_epsilon, total_delta, num_aggregations, aggregation_weights)
         self.base_noise_std: float | None = None
         self.run: Run | None = None

@@ -18,7 +18,7 @@ import hockeystick
 
 from .. import arguments, query
 from ..bound import DomainError
-from ..what.mechanism import Mechanism, as_run, real
+from ..what.mechanism import Mechanism, as_run, within
 
 POINTS = 2_000_000
 PAD = 1e-12
@@ -59,12 +59,8 @@ def to_dp_accounting_pld(
     AccuracyError
         As in `delta`.
     """
-    dx = real("value_discretization_interval", value_discretization_interval, "from 1e-8 to 10")
-    if not 1e-8 <= dx <= 10:
-        raise DomainError(f"value_discretization_interval must be from 1e-8 to 10, got {dx!r}")
-    tail = real("tail", tail, "in (0, 0.1)")
-    if not 0 < tail < 0.1:
-        raise DomainError(f"tail must be in (0, 0.1), got {tail!r}")
+    dx = within("value_discretization_interval", value_discretization_interval, 1e-8, 10)
+    tail = within("tail", tail, 0, 0.1, "()")
     options: dict[str, Any] = {"adjacency": adjacency, "n_threads": n_threads}
     run = as_run(run)
     ends = {

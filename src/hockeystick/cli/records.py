@@ -14,11 +14,11 @@ from .. import query
 from ..bound import DomainError
 from ..individual.dpsgd import mu_from_norms
 from ..individual.epsilons import LABEL, individual_epsilons
-from ..individual.gaussian import gdp_epsilons_upper, in_unit
+from ..individual.gaussian import gdp_epsilons_upper
 from ..individual.levels import NoiseLevels
 from ..outward import DOWN, U
 from ..textrows import require_line_end, separator_of
-from ..what.mechanism import count, gaussian, poisson_subsampled
+from ..what.mechanism import count, gaussian, poisson_subsampled, within
 from . import options
 from .tables import Answer
 
@@ -62,7 +62,7 @@ def answer_individual(args) -> Answer:
         raise DomainError(f"--route must be auto, contour or fft here, got {args.route!r}")
     if args.rtol is not None:
         raise DomainError("--rtol is not an option of individual: its bounds are upper bounds")
-    in_unit("delta", args.delta)
+    within("delta", args.delta, 0, 1, "()")
     blocks, records = _open(args.norms, args.allow_unterminated)
     repeat = count("steps", args.steps)
     show = _bar(records) if sys.stderr.isatty() and not args.quiet else None

@@ -16,10 +16,11 @@ import numpy as np
 from .. import _core
 from ..arguments import respelled
 from ..bound import DomainError
+from ..what.mechanism import positive, within
 from . import units
 from .epsilons import individual_epsilons
 from .filters import flag
-from .gaussian import gdp_epsilons_upper, in_unit
+from .gaussian import gdp_epsilons_upper
 from .records import DROPPED, SCALE_RANGE
 
 BINS = 1 << 14
@@ -50,7 +51,7 @@ class ShardedGDPFilter:
         if not self.chunks or min(self.chunks) < 0 or sum(self.chunks) < 1:
             raise DomainError(f"chunks must be the sizes of the blocks, got {chunks!r}")
         self.budget_mu, self.sticky = units.budget(budget_mu, eps, delta), flag("sticky", sticky)
-        self.clip = None if clip is None else units.positive("clip", clip)
+        self.clip = None if clip is None else positive("clip", clip)
         self._units, self.steps = units.units_of(self.budget_mu), 0
         self._blocks = [dask.delayed(np.zeros)(n, np.int64) for n in self.chunks]
 
@@ -82,7 +83,7 @@ class ShardedGDPFilter:
         import dask
         import dask.array as da
 
-        sigma = units.positive("sigma", sigma)
+        sigma = positive("sigma", sigma)
         scale = self._units.scale_lower(sigma)
         if not SCALE_RANGE[0] <= scale <= SCALE_RANGE[1]:
             raise DomainError(f"sigma={sigma!r} is too far from the budget {self.budget_mu!r} for double precision")
@@ -140,7 +141,7 @@ class ShardedGDPFilter:
         """
         import dask
 
-        in_unit("delta", delta)
+        within("delta", delta, 0, 1, "()")
         if not all(0 <= p <= 1 for p in quantiles):
             raise DomainError(f"quantiles must be from 0 to 1, got {quantiles!r}")
         edges = self.budget_mu * np.arange(1, BINS + 1) / BINS * (1 + 2.0**-40)

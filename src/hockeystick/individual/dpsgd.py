@@ -19,8 +19,7 @@ import numpy as np
 
 from ..bound import DomainError
 from ..outward import U
-from ..what.mechanism import count
-from . import units
+from ..what.mechanism import count, positive
 
 MU_MIN = 2.0**-500
 """What a smaller positive mu counts as: rounding stays relative, and a square stays positive."""
@@ -66,12 +65,12 @@ def mu_from_norms(norms, *, sigma=None, noise_multiplier=None, clip=None) -> np.
             "give sigma (absolute), or noise_multiplier together with clip; "
             f"got sigma={sigma!r}, noise_multiplier={noise_multiplier!r}, clip={clip!r}"
         )
-    clip = np.inf if clip is None else units.positive("clip", clip)
+    clip = np.inf if clip is None else positive("clip", clip)
     clipped = np.minimum(_checked(norms, allow_infinite=clip < np.inf), clip)
     if sigma is not None:
-        ratio, noise = clipped, units.positive("sigma", sigma)
+        ratio, noise = clipped, positive("sigma", sigma)
     else:  # not divided by z clip: that may overflow, or underflow and lose its accuracy
-        ratio, noise = np.maximum(clipped / clip, MU_MIN), units.positive("noise_multiplier", noise_multiplier)
+        ratio, noise = np.maximum(clipped / clip, MU_MIN), positive("noise_multiplier", noise_multiplier)
     with np.errstate(over="ignore"):
         return np.where(clipped > 0, np.maximum(ratio / noise * (1 + 4 * U), MU_MIN), 0.0)
 
@@ -107,7 +106,7 @@ def norms_of_all(n_records, norms, indices, *, clip) -> np.ndarray:
     >>> norms_of_all(4, [0.2, 5.0], [3, 1], clip=1.0).tolist()
     [1.0, 1.0, 1.0, 0.2]
     """
-    n, clip = count("n_records", n_records), units.positive("clip", clip)
+    n, clip = count("n_records", n_records), positive("clip", clip)
     norms, indices = _checked(norms, allow_infinite=True), np.asarray(indices)
     if indices.shape != norms.shape or norms.ndim != 1 or indices.dtype.kind not in "iu":
         raise DomainError(

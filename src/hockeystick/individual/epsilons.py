@@ -25,8 +25,8 @@ from .._core import Rows
 from ..bound import AccuracyError, DomainError, contradiction
 from ..outward import DOWN, UP, U
 from ..threads import threads
-from ..what.mechanism import Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real
-from .gaussian import gdp_epsilons_upper, in_unit
+from ..what.mechanism import Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real, within
+from .gaussian import gdp_epsilons_upper
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -183,7 +183,7 @@ def _checked(counts, sigmas, q, delta, route, n_threads):
         raise DomainError(f"route must be 'contour' or 'fft', got {route!r}")
     n_threads = threads(n_threads)
     m = 1 / sigmas.astype(float) * UP  # rounded up: no more noise than there was
-    return counts, m, np.ascontiguousarray(rates, dtype=float), in_unit("delta", delta), n_threads
+    return counts, m, np.ascontiguousarray(rates, dtype=float), within("delta", delta, 0, 1, "()"), n_threads
 
 
 def _mu_upper(counts: np.ndarray, m: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ for before it runs, and runs only if the budget holds it.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from fractions import Fraction
@@ -13,6 +14,7 @@ import numpy as np
 
 from ..arguments import respelled
 from ..bound import DomainError
+from ..what.mechanism import positive, within
 from . import units
 from .store import Ledger
 
@@ -226,8 +228,8 @@ def exact_mu(mu: float | None, sigma: float | None, sensitivity: float) -> Fract
     if (mu is None) == (sigma is None):
         raise DomainError(f"give either mu or sigma, got mu={mu!r}, sigma={sigma!r}")
     if mu is not None:
-        return Fraction(units.parameter("mu", mu))
-    return Fraction(units.parameter("sensitivity", sensitivity)) / Fraction(units.positive("sigma", sigma))
+        return Fraction(within("mu", mu, 0, math.inf, "[)"))
+    return Fraction(within("sensitivity", sensitivity, 0, math.inf, "[)")) / Fraction(positive("sigma", sigma))
 
 
 def flag(name: str, value: Any) -> bool:

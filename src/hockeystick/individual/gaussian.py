@@ -15,7 +15,7 @@ import numpy as np
 from .. import query
 from ..bound import DomainError
 from ..outward import DOWN, UP
-from ..what.mechanism import gaussian
+from ..what.mechanism import gaussian, within
 from . import units
 
 NODES = 1024
@@ -32,7 +32,7 @@ def gdp_epsilons_upper(mu: np.ndarray, delta: float) -> np.ndarray:
         If a mu is not a number from 0 to 1e3, or delta is not in (0, 1).
     """
     mu = np.asarray(mu, dtype=float)
-    delta = in_unit("delta", delta)
+    delta = within("delta", delta, 0, 1, "()")
     if not mu.size:
         return np.zeros(mu.shape)
     top = float(mu.max())
@@ -62,10 +62,3 @@ def _curve_upper(at: np.ndarray, delta: float) -> np.ndarray:
         # [theory: line.gaussian]
         above = values[i] = min(above, query.epsilon(gaussian(sigma), delta, direction="remove").upper)
     return values
-
-
-def in_unit(name: str, value) -> float:
-    number = units.positive(name, value)
-    if not number < 1:
-        raise DomainError(f"{name} must be a number in (0, 1), got {value!r}")
-    return number

@@ -16,8 +16,7 @@ import numpy as np
 
 from .. import query
 from ..bound import DomainError
-from ..what.mechanism import as_run, count, gaussian
-from .gaussian import in_unit
+from ..what.mechanism import as_run, count, gaussian, within
 
 LABEL = "heuristic: a fit at finitely many eps, not a bound"
 
@@ -42,7 +41,7 @@ class FittedMu(NamedTuple):
     def epsilon(self, delta: float) -> float:
         """eps(delta) read off the Renyi curve alpha mu^2/2, least over orders: an estimate, possibly below the
         truth."""
-        delta = in_unit("delta", delta)
+        delta = within("delta", delta, 0, 1, "()")
         rho = 0.5 * self.mu**2
         alpha = 1 + np.geomspace(1e-3, 1e4, 4000)
         eps = alpha * rho + np.log1p(-1 / alpha) - (math.log(delta) + np.log(alpha)) / (alpha - 1)

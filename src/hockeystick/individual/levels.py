@@ -11,8 +11,7 @@ import numpy as np
 
 from ..bound import DomainError
 from ..outward import UP
-from ..what.mechanism import count
-from . import units
+from ..what.mechanism import count, positive
 from .dpsgd import MU_MIN
 
 SPACINGS = ("variance", "linear")
@@ -52,7 +51,7 @@ class NoiseLevels:
     """
 
     def __init__(self, mu_max, *, levels=32, spacing="variance"):
-        self.mu_max = units.positive("mu_max", mu_max)
+        self.mu_max = positive("mu_max", mu_max)
         n = count("levels", levels, 1, 4096)
         if spacing not in SPACINGS:
             raise DomainError(f"spacing must be one of {SPACINGS}, got {spacing!r}")

@@ -16,7 +16,7 @@ from ..bound import DomainError
 from ..outward import U
 from ..store import StoreError
 from ..threads import threads
-from ..what.mechanism import count
+from ..what.mechanism import count, positive
 from . import arrays, data, units
 from .filters import Kept, flag
 from .store import Ledger
@@ -116,7 +116,7 @@ class IndividualGDPFilter:
     ) -> None:
         self.n_records = count("n_records", n_records, 1, RECORDS_MAX)
         self.budget_mu = units.budget(budget_mu, eps, delta)
-        self.clip = None if clip is None else units.positive("clip", clip)
+        self.clip = None if clip is None else positive("clip", clip)
         self._setup(flag("sticky", sticky), n_threads)
         self._steps = 0
         self._checksum: Any = 0
@@ -259,7 +259,7 @@ class IndividualGDPFilter:
         StoreError
             If the files cannot take the step. Nobody is charged.
         """
-        sigma = units.positive("sigma", sigma)
+        sigma = positive("sigma", sigma)
         scale = self._units.scale_lower(sigma)
         if not SCALE_RANGE[0] <= scale <= SCALE_RANGE[1]:
             raise DomainError(f"sigma={sigma!r} is too far from the budget {self.budget_mu!r} for double precision")

@@ -16,8 +16,7 @@ from ..arguments import respelled
 from ..bound import AccuracyError, DomainError
 from ..outward import DOWN, UP, U
 from ..routes import moments
-from ..what.mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, as_run, count, leaves
-from . import units
+from ..what.mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, as_run, count, leaves, positive, within
 from .filters import Kept, flag
 from .store import Ledger
 
@@ -327,21 +326,21 @@ def _weights(weights: Sequence[float] | None, n: int) -> tuple[float, ...]:
     """The shares of delta, whose sum is at most 1: every one of n equal ones is 1/n, rounded down."""
     if weights is None:
         return (1 / n * DOWN,) * n
-    out = tuple(units.positive("weights", w) for w in weights)
+    out = tuple(positive("weights", w) for w in weights)
     if len(out) != n or sum(map(Fraction, out)) > 1:
         raise DomainError(f"weights must be {n} numbers > 0, one an order, of sum at most 1, got {weights!r}")
     return out
 
 
 def _orders(orders) -> tuple[float, ...]:
-    out = tuple(units.positive("orders", a) for a in orders)
+    out = tuple(positive("orders", a) for a in orders)
     if not out or not all(1 < a <= ORDER_MAX for a in out) or any(b <= a for a, b in pairwise(out)):
         raise DomainError(f"orders must be increasing numbers, 1 < alpha <= {ORDER_MAX}, got {orders!r}")
     return out
 
 
 def _given_budgets(budgets, n: int) -> tuple[float, ...]:
-    out = tuple(units.positive("budgets", b) for b in budgets)
+    out = tuple(positive("budgets", b) for b in budgets)
     if len(out) != n:
         raise DomainError(f"budgets must hold one rho for each of {n} orders, got {len(out)}")
     return out
@@ -349,7 +348,7 @@ def _given_budgets(budgets, n: int) -> tuple[float, ...]:
 
 def _target(eps: Any, delta: Any) -> tuple[float, float]:
     """(eps, delta) as numbers, if a filter can hold them."""
-    eps, delta = units.positive("eps", eps), units.positive("delta", delta)
+    eps, delta = positive("eps", eps), positive("delta", delta)
     if not delta < 1:
         raise DomainError(f"delta must be a number in (0, 1), got {delta!r}")
     return eps, delta
@@ -374,7 +373,7 @@ def _budget(alpha: float, weight: float, eps: float, delta: float) -> float:
 def _given_rho(step, n: int) -> tuple[float, ...]:
     if isinstance(step, str | bytes) or not np.iterable(step):
         raise DomainError(f"charge takes a step or one rho for each of {n} orders, got {step!r}")
-    rho = tuple(units.parameter("rho", r) for r in step)
+    rho = tuple(within("rho", r, 0, math.inf, "[)") for r in step)
     if len(rho) != n:
         raise DomainError(f"charge takes one rho for each of {n} orders, got {len(rho)}")
     return rho

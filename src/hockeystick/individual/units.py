@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .. import query
 from ..bound import DomainError
 from ..outward import DOWN, UP
-from ..what.mechanism import SIGMA_RANGE, gaussian, real
+from ..what.mechanism import SIGMA_RANGE, gaussian, within
 
 LIMIT_BITS = 50
 """Limits lie in (2^48, 2^50]: a charge, cut at 2^51, and every sum stay whole numbers of a double."""
@@ -75,31 +75,6 @@ def units_of(mu: float) -> Units:
     return Units(1.0, half, int(significand * 2 ** (LIMIT_BITS // 2)) ** 2)
 
 
-def parameter(name: str, value: Any) -> float:
-    """A finite number >= 0, or a DomainError."""
-    number = real(name, value, ">= 0")
-    if not 0 <= number < math.inf:
-        raise DomainError(f"{name} must be a finite number >= 0, got {value!r}")
-    return _exact(name, number, value)
-
-
-def positive(name: str, value: Any) -> float:
-    """A finite number > 0, or a DomainError."""
-    number = real(name, value, "> 0")
-    if not 0 < number < math.inf:
-        raise DomainError(f"{name} must be a finite number > 0, got {value!r}")
-    return _exact(name, number, value)
-
-
-def _exact(name: str, number: float, value) -> float:
-    """Long doubles and large integers would be rounded to nearest: which side is safe, only the caller knows."""
-    if number != value:
-        raise DomainError(
-            f"{name} must be a number that float64 holds exactly, got {value!r}; round it to the safe side"
-        )
-    return number
-
-
 def budget(budget_mu: float | None, epsilon: float | None, delta: float | None) -> float:
     """The budget in mu: as given, or the largest whose certified delta(epsilon) stays within `delta`.
 
@@ -113,16 +88,9 @@ def budget(budget_mu: float | None, epsilon: float | None, delta: float | None) 
             "give the budget either as budget_mu=... or as eps=..., delta=...; "
             f"got budget_mu={budget_mu!r}, eps={epsilon!r}, delta={delta!r}"
         )
-    lo, hi = MU_RANGE
     if budget_mu is not None:
-        mu = positive("budget_mu", budget_mu)
-        if not lo <= mu <= hi:
-            raise DomainError(f"budget_mu must be a number from {lo:g} to {hi:g}, got {budget_mu!r}")
-        return mu
-    epsilon, delta = parameter("eps", epsilon), real("delta", delta, "in (0, 1)")
-    if not 0 < delta < 1:
-        raise DomainError(f"delta must be a number in (0, 1), got {delta!r}")
-    return mu_lower(epsilon, delta)
+        return within("budget_mu", budget_mu, *MU_RANGE)
+    return mu_lower(within("eps", epsilon, 0, math.inf, "[)"), within("delta", delta, 0, 1, "()"))
 
 
 def mu_lower(epsilon: float, delta: float) -> float:

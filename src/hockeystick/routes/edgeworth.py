@@ -24,7 +24,7 @@ from ..answers import Point, Root, larger
 from ..arguments import exp_lower, exp_upper, respelled
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..outward import log_floor, log_slack
-from ..what.mechanism import real
+from ..what.mechanism import real, within
 from . import bounds, eeai
 from .contour import NARROW, RTOL, SMALL_SHARE, margin
 from .eeai import eeai_delta, eeai_epsilon
@@ -338,11 +338,9 @@ def prawitz_delta(
     >>> 8.68e-4 < b.lower <= 8.692002960669496e-4 <= b.upper < 8.71e-4
     True
     """
-    eps, limit = real("eps", eps, "in nats"), _limit(limit)
+    eps, limit = within("eps", eps, -math.inf, math.inf, "()"), _limit(limit)
     estimators(run, direction, order, form)
     steps = steps_of(run)
-    if not math.isfinite(eps):
-        raise DomainError(f"eps must be a finite number, got {eps!r}")
     found = [point(steps, add, eps, order=order, form=form, limit=limit) for add in directions_of(steps, direction)]
     if None in found:
         raise AccuracyError(f"Prawitz' interval was not found at eps={eps!r}: hs.delta has other routes")
@@ -390,11 +388,9 @@ def prawitz_epsilon(
     >>> b.lower <= 1.828236666516577 <= b.upper and b.upper - b.lower < 1e-10
     True
     """
-    delta, limit = real("delta", delta, "in (0, 1)"), _limit(limit)
+    delta, limit = within("delta", delta, 0, 1, "()"), _limit(limit)
     estimators(run, direction, order, form)
     steps = steps_of(run)
-    if not 0 < delta < 1:
-        raise DomainError(f"delta must be in (0, 1), got {delta!r}")
     found = [
         root(steps, add, math.log(delta), order=order, form=form, limit=limit)
         for add in directions_of(steps, direction)

@@ -29,7 +29,7 @@ from ..arguments import respelled
 from ..bound import AccuracyError, Bound, Budget, DomainError
 from ..gauss import legendre_rule
 from ..outward import DOWN, UP, Ends, U
-from ..what.mechanism import real
+from ..what.mechanism import within
 from . import finite_sample
 from .loss_steps import FORMS, NORMAL, RULE, LossSteps, directions_of, estimators, steps_of, support
 
@@ -357,9 +357,7 @@ def eeai_delta(
     >>> b.certified and 0 < b.lower < b.upper < 1.01 * b.lower
     True
     """
-    eps = real("eps", eps, "in nats")
-    if not math.isfinite(eps):
-        raise DomainError(f"eps must be a finite number, got {eps!r}")
+    eps = within("eps", eps, -math.inf, math.inf, "()")
     sides = _sides(run, direction, form, published)
     found = zip(*(side.bounded(eps) for side in sides), strict=True)
     return _bound(Interval(*map(max, found)), sides)
@@ -406,9 +404,7 @@ def eeai_epsilon(
     >>> b.certified and 0 < b.lower < b.upper < 1.001 * b.lower
     True
     """
-    delta = real("delta", delta, "in (0, 1)")
-    if not 0 < delta < 1:
-        raise DomainError(f"delta must be in (0, 1), got {delta!r}")
+    delta = within("delta", delta, 0, 1, "()")
     sides = _sides(run, direction, form, published)
     top = max(side.chernoff_eps_upper(delta) for side in sides)
     upper = _bisect(lambda x: max(s.interval(x).upper for s in sides) <= delta, top, 0.0)

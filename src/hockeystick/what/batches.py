@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..arguments import respelled
 from ..bound import DomainError
-from .mechanism import K_MAX, Q_MIN, Gaussian, Mechanism, count, gaussian, real
+from .mechanism import K_MAX, Q_MIN, Gaussian, Mechanism, count, gaussian, real, within
 
 if TYPE_CHECKING:
     import numpy as np
@@ -253,9 +253,7 @@ def cyclic_poisson(
     True
     """
     mechanism = _gaussian("cyclic_poisson", mechanism)
-    q = real("q", q, f"in [{Q_MIN:g}, 1]")
-    if not Q_MIN <= q <= 1:
-        raise DomainError(f"q (sampling rate within a group) must be in [{Q_MIN:g}, 1], got {q!r}")
+    q = within("q (sampling rate within a group)", q, Q_MIN, 1)
     iterations, bands = count("iterations", iterations, 1, 10**9), count("bands", bands, 1, 10**9)
     size = count("dataset_size", dataset_size, 1)
     if max_batch is not None:

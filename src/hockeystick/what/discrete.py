@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import overload
 
 from ..bound import DomainError
-from .mechanism import LAPLACE_RANGE, Mechanism, count, noise, real
+from .mechanism import LAPLACE_RANGE, Mechanism, count, noise, within
 
 DISCRETE_SIGMA_RANGE = (0.05, 1e5)
 """Allowed sigma/sensitivity of the discrete Gaussian: below it losses overflow, above it its lattice has millions of
@@ -139,12 +139,7 @@ def approx_dp(eps0: float, delta0: float) -> ApproxDP:
     >>> f"{hs.epsilon(hs.approx_dp(0.1, 1e-7) * 100, 1e-4):.4f}"    # never above 100 * 0.1
     '[3.7756, 3.7757]'
     """
-    eps0, delta0 = real("eps0", eps0, "in [0, 300]"), real("delta0", delta0, "in [0, 1)")
-    if not 0 <= eps0 <= EPS0_MAX:
-        raise DomainError(f"eps0 must be in [0, {EPS0_MAX:g}], got {eps0!r}")
-    if not 0 <= delta0 < 1:
-        raise DomainError(f"delta0 must be in [0, 1), got {delta0!r}")
-    return ApproxDP(eps0, delta0)
+    return ApproxDP(within("eps0", eps0, 0, EPS0_MAX), within("delta0", delta0, 0, 1, "[)"))
 
 
 def randomized_response(eps0: float) -> ApproxDP:

@@ -12,7 +12,7 @@ import numpy as np
 from ..arguments import respelled
 from ..bound import DomainError
 from .law import user_probabilities
-from .mechanism import SIGMA_RANGE, Mechanism, noise, real
+from .mechanism import SIGMA_RANGE, Mechanism, noise, real, within
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,10 +47,7 @@ class PublicMixture(Mechanism):
 
 def _weights(name: str, values: Any) -> tuple[float, ...]:
     """Positive numbers that sum to 1 within 1e-9, then scaled to sum to 1 if they are further from it than rounding."""
-    out = tuple(real(f"{name}[{i}]", x, "in (0, 1]") for i, x in enumerate(values))
-    for i, x in enumerate(out):
-        if not 0 < x <= 1:
-            raise DomainError(f"{name} must lie in (0, 1], got {x!r} at entry {i}")
+    out = tuple(within(f"{name}[{i}]", x, 0, 1, "(]") for i, x in enumerate(values))
     total = math.fsum(out)
     if not abs(total - 1) <= 1e-9:
         raise DomainError(f"{name} must sum to 1 (within 1e-9), got a sum of {total!r}")
@@ -343,16 +340,8 @@ def from_loss_cdf(
     lo, hi = real("lo", lo, "< hi"), real("hi", hi, "> lo")
     if not lo < hi:
         raise DomainError(f"need lo < hi, got lo={lo!r}, hi={hi!r}")
-    masses: list[Any] = []
-    for name, mass in (("mass_inf", mass_inf), ("mass_minus_inf", mass_minus_inf)):
-        mass = real(name, mass, "in [0, 1)")
-        if not 0 <= mass < 1:
-            raise DomainError(f"{name} must be in [0, 1), got {mass!r}")
-        masses.append(mass)
-    error = real("error", error, "in [0, 0.01]")
-    if not 0 <= error <= 0.01:
-        raise DomainError(f"error must be in [0, 0.01], got {error!r}")
-    step = FromLossCdf(cdf_num, cdf_den, sf_num, sf_den, lo, hi, masses[0], masses[1], error)
+    masses = within("mass_inf", mass_inf, 0, 1, "[)"), within("mass_minus_inf", mass_minus_inf, 0, 1, "[)")
+    step = FromLossCdf(cdf_num, cdf_den, sf_num, sf_den, lo, hi, *masses, within("error", error, 0, 0.01))
     _probe(step)
     return step
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..bound import DomainError
 from .given import GaussianMixture, gaussian_mixture
-from .mechanism import SIGMA_RANGE, Mechanism, Run, compose, noise, real
+from .mechanism import Q_MIN, SIGMA_RANGE, Mechanism, Run, compose, noise, positive, within
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -74,10 +74,7 @@ def failure(delta: float) -> Failure:
     >>> print(f"{hs.delta(sure, 2.0):.6f} {hs.delta(unsure, 2.0):.6f}")
     [0.020923, 0.020924] [0.021923, 0.021924]
     """
-    value = real("delta", delta, "in (0, 1)")
-    if not 0 < value < 1:
-        raise DomainError(f"delta must be in (0, 1), got {value!r}")
-    return Failure(value)
+    return Failure(within("delta", delta, 0, 1, "()"))
 
 
 def without_failures(run: Run) -> tuple[float, Run]:
@@ -140,15 +137,11 @@ def matrix_mechanism(matrix: ArrayLike, sigma: float, q: float, *, failure: floa
     >>> print(f"{hs.epsilon(sampled, 1e-5):.3f} {hs.epsilon(whole, 1e-5):.3f}")
     [1.510, 1.511] [38.149, 38.150]
     """
-    rows, sigma = lower_triangular(matrix), real("sigma", sigma, "> 0")
+    rows, sigma = lower_triangular(matrix), positive("sigma", sigma)
     wide = int((rows > 0).sum(axis=1).max())
     if wide > BANDS_MAX:
         raise DomainError(f"matrix must have at most {BANDS_MAX} entries that are not 0 in a row, got {wide}")
-    q, lost = real("q", q, "in (0, 1]"), _failure(failure)
-    if not 0 < sigma < math.inf:
-        raise DomainError(f"sigma must be a finite number > 0, got {sigma!r}")
-    if not 1e-12 <= q <= 1:
-        raise DomainError(f"q must be in [1e-12, 1], got {q!r}")
+    q, lost = within("q", q, Q_MIN, 1), _failure(failure)
     at, of = np.nonzero(rows)
     held = np.split(of, np.cumsum(np.bincount(at, minlength=len(rows)))[:-1])
     tests = sum(int((held_i < i).sum()) for i, held_i in enumerate(held))

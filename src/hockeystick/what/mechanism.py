@@ -52,6 +52,17 @@ def real(name: str, value: Any, allowed: str) -> float:
         raise DomainError(f"{name} must be a real number {allowed}, got {value!r}") from None
 
 
+def within(name: str, value: Any, lo: float, hi: float, ends: str = "[]") -> float:
+    """`value` as a float from lo to hi, or a DomainError; an end at a round bracket of `ends` is not allowed itself."""
+    if type(value) is float and lo < value < hi:
+        return value
+    allowed = f"in {ends[0]}{lo:g}, {hi:g}{ends[1]}"
+    number = real(name, value, allowed)
+    if not (lo < number < hi or (number == lo and ends[0] == "[") or (number == hi and ends[1] == "]")):
+        raise DomainError(f"{name} must be {allowed}, got {value!r}")
+    return number
+
+
 def count(name: str, value: Any, minimum: int = 1, maximum: int = K_MAX) -> int:
     """`value` as an int in [minimum, maximum], or a DomainError. Booleans and fractions are refused."""
     if type(value) is int and minimum <= value <= maximum:
@@ -259,9 +270,7 @@ def poisson_subsampled(mechanism: Mechanism, q: float) -> Mechanism:
     >>> f"{hs.epsilon(step * 1000, 1e-5):.6f}"
     '[1.828236, 1.828237]'
     """
-    q = real("q", q, f"in [{Q_MIN:g}, 1]")
-    if not Q_MIN <= q <= 1:
-        raise DomainError(f"q (sampling rate) must be in [{Q_MIN:g}, 1], got {q!r}")
+    q = within("q (sampling rate)", q, Q_MIN, 1)
     if not isinstance(mechanism, Mechanism) or isinstance(mechanism, PoissonSubsampled):
         raise DomainError(
             "poisson_subsampled takes one step that is not subsampled yet (Gaussian, Laplace, from_pmf(...), ...), "

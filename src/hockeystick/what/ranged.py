@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..bound import DomainError
 from ..outward import U
 from .discrete import EPS0_MAX, ApproxDP, pure_dp
 from .loss import TINY, Loss, Tails, gauss_legendre
-from .mechanism import Mechanism, real
+from .mechanism import Mechanism, within
 
 EPS0_MIN = 1e-9
 """Least range of a step."""
@@ -29,10 +28,7 @@ class BoundedRange(Mechanism):
 
 
 def _range(eps0: object) -> float:
-    value = real("eps0", eps0, f"in [{EPS0_MIN:g}, {EPS0_MAX:g}]")
-    if not EPS0_MIN <= value <= EPS0_MAX:
-        raise DomainError(f"eps0 must be in [{EPS0_MIN:g}, {EPS0_MAX:g}], got {value!r}")
-    return value
+    return within("eps0", eps0, EPS0_MIN, EPS0_MAX)
 
 
 def bounded_range(eps0: float) -> BoundedRange:

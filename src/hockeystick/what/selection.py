@@ -18,7 +18,7 @@ import numpy as np
 
 from ..bound import DomainError
 from ..outward import LDBL_ULP as V
-from .mechanism import Mechanism, Run, as_run, count, real
+from .mechanism import Mechanism, Run, as_run, count, real, within
 from .topk import enclosed
 
 if TYPE_CHECKING:
@@ -101,10 +101,7 @@ def select(run: Ran, *, mean: float, shape: float = 1.0, trials: int | None = No
             raise DomainError(
                 f"select takes steps of one known dataset_size and group, and none with_replacement, got {step!r}"
             )
-    mean, law = real("mean", mean, "> 0"), real("shape", shape, "or inf")
-    low, high = MEAN_RANGE
-    if not low <= mean <= high:
-        raise DomainError(f"mean must be in [{low:g}, {high:g}], got {mean!r}")
+    mean, law = within("mean", mean, *MEAN_RANGE), real("shape", shape, "or inf")
     if trials is not None:
         trials = count("trials", trials, 2)
         if not mean <= 0.999 * trials:
@@ -112,9 +109,7 @@ def select(run: Ran, *, mean: float, shape: float = 1.0, trials: int | None = No
                 f"mean must be at most 0.999 trials = {0.999 * trials:g}, got {mean!r}; a fixed number is a run of them"
             )
     elif law != math.inf:
-        low, high = SHAPE_RANGE
-        if not low <= law <= high:
-            raise DomainError(f"shape must be in [{low:g}, {high:g}], or inf, got {shape!r}")
+        within("shape, unless it is inf,", law, *SHAPE_RANGE)
         if not mean >= 1:
             raise DomainError(f"mean must be at least 1 for a truncated negative binomial number, got {mean!r}")
     known = None if trials is not None or law == math.inf else law
