@@ -346,8 +346,8 @@ def _poisson(event, asked):
 
 
 def _random_allocation(event, asked):
-    """`num_steps` runs of the event inside, every record in `num_selected` of them (allocation.py). Of several: blocks of
-    one participation each dominate, a Gaussian step is what shows in the sum of all outputs; as many steps of more
+    """`num_steps` runs of the event inside, every record in `num_selected` of them (allocation.py). Of several: blocks
+    of one participation each dominate, a Gaussian step is what shows in the sum of all outputs; as many steps of more
     noise are that step once."""
 
     def charged(step, steps, taken):
