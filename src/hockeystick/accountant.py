@@ -16,7 +16,7 @@ from .routes.kept import FEWEST, Lines, sides_of
 from .serial import brief
 from .state import ACCOUNTANT, MOMENTS, VERSION, from_dict, to_dict
 from .step_moments import StepMoments
-from .what.mechanism import K_MAX, Mechanism, Recorder, Run, as_run, count, real
+from .what.mechanism import K_MAX, Mechanism, Recorder, Run, as_run, count, flag, real
 from .what.pair import ADJACENCIES
 
 if TYPE_CHECKING:
@@ -154,10 +154,8 @@ class Accountant(Recorder):
         """Take the ledger at `path`, whose limit and adjacency hold unless others were asked for."""
         from .ledger import StepLedger
 
-        if not isinstance(self._sync, bool):
-            raise DomainError(f"sync must be True or False, got {self._sync!r}")
         given = {"limit": self.limit, "adjacency": self.adjacency}
-        ledger = StepLedger.open(path, given, self._sync, self._lock)
+        ledger = StepLedger.open(path, given, flag("sync", self._sync), self._lock)
         kept = ledger.parameters
         limit = None if kept["limit"] is None else (kept["limit"][0], kept["limit"][1])
         if (limited and limit != self.limit) or (related and kept["adjacency"] != self.adjacency):

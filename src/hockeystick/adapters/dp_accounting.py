@@ -33,6 +33,7 @@ from ..what.mechanism import (
     Run,
     compose,
     count,
+    flag,
     gaussian,
     leaves,
     within,
@@ -104,9 +105,7 @@ class HockeystickAccountant(PrivacyAccountant):
         if neighboring_relation not in ADJACENCY:
             raise DomainError(f"neighboring_relation must be a NeighboringRelation, got {neighboring_relation!r}")
         super().__init__(neighboring_relation)
-        if not isinstance(assume_fixed_n, bool):
-            raise DomainError(f"assume_fixed_n must be True or False, got {assume_fixed_n!r}")
-        self._adjacency, self._fixed = ADJACENCY[neighboring_relation], assume_fixed_n
+        self._adjacency, self._fixed = ADJACENCY[neighboring_relation], flag("assume_fixed_n", assume_fixed_n)
         self._options: dict[str, Any] = {
             "adjacency": self._adjacency,
             "n_threads": count("n_threads", n_threads, 0, 4096),

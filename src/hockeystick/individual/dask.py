@@ -16,10 +16,9 @@ import numpy as np
 from .. import _core
 from ..arguments import respelled
 from ..bound import DomainError
-from ..what.mechanism import positive, within
+from ..what.mechanism import flag, positive, within
 from . import units
 from .epsilons import individual_epsilons
-from .filters import flag
 from .gaussian import gdp_epsilons_upper
 from .records import DROPPED, SCALE_RANGE
 

@@ -10,11 +10,9 @@ import threading
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-import numpy as np
-
 from ..arguments import respelled
 from ..bound import DomainError
-from ..what.mechanism import positive, within
+from ..what.mechanism import flag, positive, within
 from . import units
 from .store import Ledger
 
@@ -230,12 +228,6 @@ def exact_mu(mu: float | None, sigma: float | None, sensitivity: float) -> Fract
     if mu is not None:
         return Fraction(within("mu", mu, 0, math.inf, "[)"))
     return Fraction(within("sensitivity", sensitivity, 0, math.inf, "[)")) / Fraction(positive("sigma", sigma))
-
-
-def flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise DomainError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
 
 
 # A budget an order: [theory: individual.rdp-filter]; whichever order holds out: [theory: individual.rdp-shares].

@@ -16,9 +16,9 @@ from ..bound import DomainError
 from ..outward import U
 from ..store import StoreError
 from ..threads import threads
-from ..what.mechanism import count, positive
+from ..what.mechanism import count, flag, positive
 from . import arrays, data, units
-from .filters import Kept, flag
+from .filters import Kept
 from .store import Ledger
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from ..arguments import respelled
 from ..bound import AccuracyError, DomainError
 from ..outward import DOWN, UP, U
 from ..routes import moments
-from ..what.mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, as_run, count, leaves, positive, within
-from .filters import Kept, flag
+from ..what.mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, as_run, count, flag, leaves, positive, within
+from .filters import Kept
 from .store import Ledger
 
 if TYPE_CHECKING:

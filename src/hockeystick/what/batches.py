@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..arguments import respelled
 from ..bound import DomainError
-from .mechanism import K_MAX, Q_MIN, Gaussian, Mechanism, count, gaussian, real, within
+from .mechanism import K_MAX, Q_MIN, Gaussian, Mechanism, count, flag, gaussian, real, within
 
 if TYPE_CHECKING:
     import numpy as np
@@ -128,14 +128,12 @@ def truncated_poisson_subsampled(
     q = real("q", q, f"0 or in [{Q_MIN:g}, 1]")
     if not (q == 0 or Q_MIN <= q <= 1):
         raise DomainError(f"q (sampling rate) must be 0 or in [{Q_MIN:g}, 1], got {q!r}")
-    if not isinstance(assume_fixed_n, bool):
-        raise DomainError(f"assume_fixed_n must be True or False, got {assume_fixed_n!r}")
     return TruncatedPoisson(
         _gaussian("truncated_poisson_subsampled", mechanism),
         q,
         _sizes(dataset_size),
         count("max_batch", max_batch, 0),
-        assume_fixed_n,
+        flag("assume_fixed_n", assume_fixed_n),
     )
 
 
@@ -258,8 +256,6 @@ def cyclic_poisson(
     size = count("dataset_size", dataset_size, 1)
     if max_batch is not None:
         max_batch = count("max_batch", max_batch, 0)
-    if not isinstance(per_record, bool):
-        raise DomainError(f"per_record must be True or False, got {per_record!r}")
     if column_norms is not None:
         column_norms = tuple(real(f"column_norms[{i}]", x, "> 0") for i, x in enumerate(column_norms))
         if len(column_norms) != iterations:
@@ -269,7 +265,7 @@ def cyclic_poisson(
                 raise DomainError(f"column_norms must be finite and > 0, got {x!r} at entry {i}")
         for x in (min(column_norms), max(column_norms)):
             gaussian(mechanism.sigma, sensitivity=mechanism.sensitivity * x)  # refuses what a double cannot carry
-    return CyclicPoisson(mechanism, q, iterations, bands, size, max_batch, column_norms, per_record)
+    return CyclicPoisson(mechanism, q, iterations, bands, size, max_batch, column_norms, flag("per_record", per_record))
 
 
 def _gaussian(who: str, mechanism: Any) -> Gaussian:

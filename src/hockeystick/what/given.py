@@ -12,7 +12,7 @@ import numpy as np
 from ..arguments import respelled
 from ..bound import DomainError
 from .law import user_probabilities
-from .mechanism import SIGMA_RANGE, Mechanism, noise, real, within
+from .mechanism import SIGMA_RANGE, Mechanism, flag, noise, real, within
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -268,8 +268,7 @@ def from_curve(eps: Numbers, delta: Numbers, *, symmetric: bool = True) -> FromC
     eps, delta = _vector("eps", eps), _vector("delta", delta)
     if eps.size != delta.size:
         raise DomainError(f"eps and delta must have equal lengths, got {eps.size} and {delta.size}")
-    if not isinstance(symmetric, bool):
-        raise DomainError(f"symmetric must be True or False, got {symmetric!r}")
+    symmetric = flag("symmetric", symmetric)
     low = 0.0 if symmetric else -300.0
     _refuse("eps", eps, ~((eps >= low) & (eps <= 300)), f"in [{low:g}, 300]")
     _refuse("eps", eps, ~(np.diff(eps, prepend=-math.inf) > 0), "increasing")

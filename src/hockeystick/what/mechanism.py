@@ -76,6 +76,13 @@ def count(name: str, value: Any, minimum: int = 1, maximum: int = K_MAX) -> int:
     return int(value)
 
 
+def flag(name: str, value: Any) -> bool:
+    """`value` as a bool, or a DomainError."""
+    if not isinstance(value, bool | np.bool_):
+        raise DomainError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 class _Composable:
     """Arithmetic shared by steps and runs."""
 
