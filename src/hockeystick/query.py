@@ -115,10 +115,8 @@ def delta(
     True
     """
     if worst.unsettled(run := as_run(run), adjacency):
-        options: dict[str, Any] = dict(
-            adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
-        )
-        return worst.maximum(_QUERIES, "delta", run, eps, **options).answers("delta", eps)
+        found = _maximum(_QUERIES, "delta", run, eps, adjacency, direction, route, rtol, n_threads)
+        return found.answers("delta", eps)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     flat = numbers("eps", eps, "a finite number", -math.inf, math.inf)
     return settings.deltas(flat, eps).answers("delta", eps)
@@ -151,10 +149,8 @@ def log_delta(
     True
     """
     if worst.unsettled(run := as_run(run), adjacency):
-        options: dict[str, Any] = dict(
-            adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
-        )
-        return worst.maximum(_QUERIES, "log_delta", run, eps, **options).answers("log_delta", eps)
+        found = _maximum(_QUERIES, "log_delta", run, eps, adjacency, direction, route, rtol, n_threads)
+        return found.answers("log_delta", eps)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     flat = numbers("eps", eps, "a finite number", -math.inf, math.inf)
     if len(flat) >= SHARED:
@@ -206,16 +202,20 @@ def epsilon(
     True
     """
     if worst.unsettled(run := as_run(run), adjacency):
-        options: dict[str, Any] = dict(
-            adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
-        )
-        return worst.maximum(_QUERIES, "epsilon", run, delta, **options).answers("epsilon", delta)
+        found = _maximum(_QUERIES, "epsilon", run, delta, adjacency, direction, route, rtol, n_threads)
+        return found.answers("epsilon", delta)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads)
     roots = [settings.root(d) for d in numbers("delta", delta, "in (0, 1)", 0.0, 1.0)]
     return settings.bound(roots, delta).answers("epsilon", delta)
 
 
 _QUERIES = worst.Queries(delta, log_delta, epsilon)
+
+
+def _maximum(queries, name: str, run: Run, at, adjacency, direction, route, rtol, n_threads) -> Bound[Any]:
+    """The query of that name over all that the run leaves open."""
+    options = dict(adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads)
+    return worst.maximum(queries, name, run, at, **options)
 
 
 class Asker:
@@ -301,11 +301,8 @@ def delta_or_less(
 ) -> Bound[float]:
     """`delta` at one eps, of which an upper end will do where the contour declines and that end is at most `enough`."""
     if worst.unsettled(run := as_run(run), adjacency):
-        options: dict[str, Any] = dict(
-            adjacency=adjacency, direction=direction, route=route, rtol=rtol, n_threads=n_threads
-        )
         cheap = _QUERIES._replace(delta=lambda one, at, **rest: delta_or_less(one, at, enough, **rest))
-        return worst.maximum(cheap, "delta", run, eps, **options)
+        return _maximum(cheap, "delta", run, eps, adjacency, direction, route, rtol, n_threads)
     settings = _Settings(run, adjacency, direction, route, rtol, n_threads, math.log(enough))
     return settings.bound([settings.point(eps).of_delta()], eps)
 
