@@ -315,11 +315,11 @@ def _tangent(low: float, high: float) -> float:
 
 
 @functools.lru_cache(1024)
-def disc_ellipses(low: float, high: float, reaches: tuple[float, ...] = REACHES) -> list[Ellipse]:
-    """The ellipses on the disc about the box with the larger half axes `reaches`, as far as these are wider than the
+def disc_ellipses(low: float, high: float) -> list[Ellipse]:
+    """The ellipses on the disc about the box with the larger half axes REACHES, as far as these are wider than the
     box [theory: compression.disc]."""
     tangent, centre = _tangent(low, high), low * high
-    reach = np.array([[reach] for reach in reaches if reach > 1.05 * tangent])
+    reach = np.array([[reach] for reach in REACHES if reach > 1.05 * tangent])
     rho = reach / tangent + np.sqrt((reach / tangent) ** 2 - 1)
     x, y = _circle()
     x, y = reach * x, 0.5 * tangent * (rho - 1 / rho) * y

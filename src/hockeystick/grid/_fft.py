@@ -160,9 +160,9 @@ def backward(spec: np.ndarray, n_threads: int = 1) -> np.ndarray:
     return out
 
 
-def inverse(spec: np.ndarray, n_threads: int = 1) -> np.ndarray:
+def inverse(spec: np.ndarray) -> np.ndarray:
     """The real array with this transform; see `backward`."""
-    out = backward(spec, n_threads)
+    out = backward(spec, 1)
     out *= 1.0 / out.size
     return out
 

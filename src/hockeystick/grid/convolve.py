@@ -116,9 +116,6 @@ class Tail(NamedTuple):
         fft = _exp(self.log_fft - self.t * (eps - self.y_lo))
         return value, self.truncated, wrapped, fft + self.relative * abs(value)
 
-    def errors(self, eps: float) -> tuple[float, float, float]:
-        return self.at(eps)[1:]
-
     @property
     def y_hi(self) -> float:
         return self.y_lo + (self.delta.size - 2) * self.dx

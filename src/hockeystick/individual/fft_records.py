@@ -58,7 +58,7 @@ class Levels(NamedTuple):
     tilts: np.ndarray
 
 
-def fft_epsilons_upper(counts, m, q, delta: float, n_threads: int = 1, progress=None, eps_error: float = EPS_ERROR):
+def fft_epsilons_upper(counts, m, q, delta: float, n_threads: int = 1, progress=None):
     """Certified upper bounds of eps(delta), the larger over both directions; see the head of the file."""
     if delta < DELTA_MIN:
         raise AccuracyError(
@@ -70,7 +70,7 @@ def fft_epsilons_upper(counts, m, q, delta: float, n_threads: int = 1, progress=
     upper = np.zeros(len(counts))
     ran = np.flatnonzero(counts.any(axis=1))
     for add in (False, True):
-        levels = prepare(m, q, add, total, counts[ran], delta, eps_error, n_threads)
+        levels = prepare(m, q, add, total, counts[ran], delta, EPS_ERROR, n_threads)
         weight, weight_sum, dropped = _weights(levels)
         for at in range(0, ran.size, BLOCK):
             part = ran[at : at + BLOCK]

@@ -34,7 +34,7 @@ SCALE_RANGE = (2.0**-400, 2.0**400)
 
 
 # The guarantee, and what a norm may depend on: [theory: individual.records, individual.mu].
-class IndividualGDPFilter:
+class IndividualGDPFilter(Kept):
     """A GDP filter for every record of a data set at once.
 
     At step j record i has mu = norm_i/sigma, norm_i the (clipped) norm of its contribution. It is active if the squares
@@ -150,14 +150,16 @@ class IndividualGDPFilter:
                 "clip": self.clip,
                 "identity": self._words.identity.hex(),
             }
-            self._ledger = Ledger.create(path, self.KIND, parameters, self._state(0, 0, 0.0, self._checksum), sync)
+            self._ledger = Ledger.create(
+                path, self.KIND, parameters, self._state_after(0, 0, 0.0, self._checksum), sync
+            )
         except BaseException:
             self._words.close()
             data.Words.remove(_words_path(path))
             raise
 
     @staticmethod
-    def _state(steps: int, turn: int, scale: float, checksum: int) -> dict:
+    def _state_after(steps: int, turn: int, scale: float, checksum: int) -> dict:
         """`turn`: 1 if words have the bit TURN, 2 if they have it no more; `scale`: of the last step, if one over
         all."""
         return {"steps": steps, "turn": turn, "scale": scale, "checksum": checksum}
@@ -286,7 +288,7 @@ class IndividualGDPFilter:
         with self._words.keeping(step, norms):
             norms = self._words.kept(step)  # the caller's array may change from here on, the kept one does not
             checksum = self._sweep(norms, scale, turn, active, look=True)
-            self._ledger.commit(self._state(step, turn, scale, checksum), self._entry(sigma, norms.size))
+            self._ledger.commit(self._state_after(step, turn, scale, checksum), self._entry(sigma, norms.size))
         self._sweep(norms, scale, turn, None)
         del norms
         self._words.settle()
@@ -325,7 +327,7 @@ class IndividualGDPFilter:
             return
         checksum, step = (self._checksum + change) % 2**64, self._steps + 1
         with self._words.keeping(step, index, after):
-            state = self._state(step, self._ledger.state["turn"], 0.0, checksum)
+            state = self._state_after(step, self._ledger.state["turn"], 0.0, checksum)
             self._ledger.commit(state, self._entry(sigma, index.size))
         self._put(index, after)
         self._words.settle()
@@ -385,14 +387,6 @@ class IndividualGDPFilter:
             self._ledger.close()
             self._spent = None
             self._words.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    __reduce__ = Kept.__reduce__
 
     def __repr__(self) -> str:
         return f"IndividualGDPFilter({self.n_records}, budget_mu={self.budget_mu!r}, steps={self._steps})"

@@ -319,15 +319,19 @@ def _chernoff_upper(steps: Rows, add: int, have_eps: int, at: float) -> float:
     return upper if status == _core.OK else math.inf
 
 
-def curve_upper(question, add: int, eps: np.ndarray, lines: int = 16) -> np.ndarray:
-    """Upper bounds of log delta at ascending eps: the least of `lines` Chernoff lines K(t) - eps t, tilts spread over
+LINES = 16
+"""Chernoff lines that bound a curve."""
+
+
+def curve_upper(question, add: int, eps: np.ndarray) -> np.ndarray:
+    """Upper bounds of log delta at ascending eps: the least of LINES Chernoff lines K(t) - eps t, tilts spread over
     eps."""
     best = np.zeros(eps.size)
     size = _core.contour_work(1)
     ruled = next(iter(question.rules), None)
     steps = ruled.steps if ruled else question.steps
     with np.errstate(over="ignore", invalid="ignore"):  # beyond doubles a line says nothing
-        for at in eps[np.linspace(0, eps.size - 1, lines).astype(int)].tolist():
+        for at in eps[np.linspace(0, eps.size - 1, LINES).astype(int)].tolist():
             status, upper, tilt = scratch.lend(size, _core.chernoff_upper, steps, add, 1, at)
             if status == _core.OK:
                 line = upper - (eps - at) * tilt
