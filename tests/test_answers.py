@@ -220,6 +220,10 @@ def test_numbers_that_a_double_does_not_hold_are_refused():
         lambda: hs.gaussian(2**60 + 1, sensitivity=2**60),
         lambda: hs.epsilon(hs.gaussian(1.0), np.array([third])),
         lambda: hs.epsilon_batch(np.array([third + 1]), 0.1, 10, 1e-5),
+        lambda: hs.from_curve([1.0], np.array([third])),
+        lambda: hs.from_pmf(np.array([third, 1 - third]), [0.5, 0.5]),
+        lambda: hs.matrix_mechanism(np.array([[third]]), 1.0, 0.1, failure=1e-6),
+        lambda: hs.monte_carlo(np.array([third]), 0.5),
     ):
         with pytest.raises(hs.DomainError, match="a double holds"):
             ask()

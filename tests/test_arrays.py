@@ -92,11 +92,11 @@ def test_numbers_of_many_types():
 
 
 REFUSED = [
-    (([1.0, float("nan")],), r"sigma\[1\] must be .*nan"),
-    (([1.0, 0.0],), r"sigma\[1\]"),
-    (([-1.0],), r"sigma\[0\]"),
+    (([1.0, float("nan")],), "sigma must be .*nan at entry 1"),
+    (([1.0, 0.0],), "sigma must be .* 0.0 at entry 1"),
+    (([-1.0],), "sigma must be .* at entry 0"),
     (([1e-4],), "sigma/sensitivity from 0.001"),
-    (([float("inf")],), r"sigma\[0\]"),
+    (([float("inf")],), "sigma must be .* at entry 0"),
     (([[1.0]],), "one-dimensional"),
     ((["1.0"],), "real numbers"),
     (([True],), "real numbers"),
@@ -104,7 +104,7 @@ REFUSED = [
     if np.finfo(np.longdouble).nmant > 60
     else (([None],), "real"),
     (([1.0], 0.0), "q must be"),
-    (([1.0, 2.0], [0.1, 1.5]), r"q\[1\] must be .*1.5"),
+    (([1.0, 2.0], [0.1, 1.5]), "q must be .*1.5 at entry 1"),
     (([1.0, 2.0], [0.1]), "q must be one number or as many"),
     (([1.0], 0.1, 0), "count must be .*0"),
     (([1.0], 0.1, 1.0), "count must be integers"),

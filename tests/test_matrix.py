@@ -164,8 +164,8 @@ def test_a_failure_is_added_to_everything():  # [theory: matrix.conditional]
     [
         ({"matrix": np.ones((2, 3))}, "matrix"),
         ({"matrix": [[1.0, 0.5], [0.0, 1.0]]}, "lower triangular"),
-        ({"matrix": [[-1.0]]}, "entries"),
-        ({"matrix": [[math.nan]]}, "entries"),
+        ({"matrix": [[-1.0]]}, "entry"),
+        ({"matrix": [[math.nan]]}, "entry"),
         ({"sigma": 0.0}, "sigma"),
         ({"q": 1.5}, "q"),
         ({"failure": 0.0}, "failure"),

@@ -14,6 +14,7 @@ from .recorded import Gathered, RecordedRun
 from .step_moments import StepMoments
 from .what.mechanism import K_MAX, Q_MIN, SIGMA_RANGE, Mechanism, Run, gaussian, poisson_subsampled, positive
 from .what.pair import in_order, sorted_by
+from .what.vectors import reals, require
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -69,7 +70,7 @@ def compose_arrays(
     sensitivity = positive("sensitivity", sensitivity)
     if isinstance(sigma, Iterator):
         return _of_chunks(sigma, q, count, sensitivity)
-    sigmas, rates = _reals("sigma", sigma), _reals("q", q)
+    sigmas, rates = reals("sigma", sigma), reals("q", q)
     counts = np.asarray(count)
     if sigmas.ndim != 1:
         raise DomainError(f"sigma must be one-dimensional, got an array of shape {sigmas.shape}")
@@ -82,9 +83,9 @@ def compose_arrays(
     rates, counts = _one_for_all(rates, Q_MIN, 1), _one_for_all(counts, 1, K_MAX)
     with np.errstate(over="ignore", invalid="ignore"):
         scale = sigmas / sensitivity
-    _within("sigma", sigmas, (scale >= lo) & (scale <= hi), f"> 0 with sigma/sensitivity from {lo:g} to {hi:g}")
-    _within("q", rates, (rates >= Q_MIN) & (rates <= 1), f"in [{Q_MIN:g}, 1]")
-    _within("count", counts, (counts >= 1) & (counts <= K_MAX), f"from 1 to {K_MAX:.0e}")
+    require("sigma", sigmas, (scale >= lo) & (scale <= hi), f"numbers > 0 with sigma/sensitivity from {lo:g} to {hi:g}")
+    require("q", rates, (rates >= Q_MIN) & (rates <= 1), f"in [{Q_MIN:g}, 1]")
+    require("count", counts, (counts >= 1) & (counts <= K_MAX), f"from 1 to {K_MAX:.0e}")
     run = ColumnsRun(sigmas.copy(), sensitivity, rates.copy(), counts.astype(np.int64))
     if run.steps > K_MAX:
         run.merged()  # whose counts are checked
@@ -107,18 +108,6 @@ def _of_chunks(chunks: Iterator[ArrayLike], q: ArrayLike, count: ArrayLike, sens
     return RecordedRun({}, moments, moments)
 
 
-def _reals(name: str, given: Any) -> NDArray[np.float64]:
-    """An array of doubles that holds the numbers exactly; see `mechanism.real`."""
-    array = np.asarray(given)
-    if array.dtype.kind not in "iuf":
-        raise DomainError(f"{name} must be real numbers, got an array of {array.dtype}")
-    with np.errstate(over="ignore"):
-        doubles = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else np.asarray(array, np.float64)
-    if array.dtype != np.float64:
-        _within(name, array, doubles == array, "that a double holds exactly")
-    return doubles
-
-
 def _one_for_all(values: NDArray[Any], low: float, high: float) -> NDArray[Any]:
     """The one number that all entries are, if it lies within its domain; else the values."""
     return shared(values) if values.ndim and values.size and low <= values[0] <= high else values
@@ -127,13 +116,6 @@ def _one_for_all(values: NDArray[Any], low: float, high: float) -> NDArray[Any]:
 def shared(column: NDArray[Any]) -> NDArray[Any]:
     """One entry that holds for all, if there is one."""
     return column[0].reshape(()) if (column == column[0]).all() else column
-
-
-def _within(name: str, values: NDArray[Any], good: NDArray[np.bool_], allowed: str) -> None:
-    if not np.all(good):
-        at = int(np.argmin(good))
-        where = f"{name}[{at}]" if values.ndim else name
-        raise DomainError(f"{where} must be a number {allowed}, got {values.ravel()[at].item()!r}")
 
 
 class ColumnsRun(Gathered):

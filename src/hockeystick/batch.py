@@ -18,6 +18,7 @@ from .threads import in_order, threads
 from .what.allocation import random_allocation
 from .what.mechanism import K_MAX, Q_MIN, SIGMA_RANGE, Run, compose, gaussian, poisson_subsampled, within
 from .what.pair import ADJACENCIES
+from .what.vectors import reals, require
 
 if TYPE_CHECKING:
     from .types import Adjacency, Direction, Numbers
@@ -231,17 +232,6 @@ def _fill(columns, runs, want_eps, sides, widest, n_threads, alone, strict, prog
 
 
 def _column(name: str, value, allowed, text: str) -> np.ndarray:
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiu":
-        raise DomainError(f"{name} must be real numbers, {text}, got {value!r:.60}")
-    given, array = array, array.astype(float)
-    if not (given == array).all() and not np.isnan(array).any():
-        raise DomainError(
-            f"{name} must hold numbers that a double holds exactly, got an array of {given.dtype}: round the safe way"
-        )
-    bad = ~allowed(array)
-    if bad.any():
-        where = np.argwhere(bad)[0].tolist()
-        at = f" at entry {where if len(where) > 1 else where[0]}" if where else ""
-        raise DomainError(f"{name} must be {text}, got {float(array[bad][0])!r}{at}")
+    array = reals(name, value)
+    require(name, array, allowed(array), text)
     return array

@@ -252,10 +252,7 @@ def _rates(run: Ran, fpr: float | Numbers, direction: str, options: Any, which: 
     """Bounds of (tpr, fnr)[which] at every fpr."""
     if "rtol" in options:
         raise DomainError("rtol is not an option here; the bounds are as narrow as the deltas allow")
-    rates = np.asarray(fpr)
-    if rates.dtype.kind not in "fiu":
-        raise DomainError(f"fpr must be in (0, 1), got {fpr!r}")
-    flat = [within("fpr", a, 0, 1, "()") for a in rates.ravel().tolist()]
+    flat = arguments.numbers("fpr", fpr, "in (0, 1)", 0.0, 1.0)
     routes: set[str] = set()
     rows = []
     sides = _sides(run, direction, options)
@@ -272,10 +269,7 @@ def _rates(run: Ran, fpr: float | Numbers, direction: str, options: Any, which: 
         )
         low, high = (tpr, fnr)[which]
         rows.append((low, 0.5 * (low + high), high))
-    ends: list[Any] = [np.array([row[i] for row in rows]).reshape(rates.shape) for i in range(3)]
-    if rates.ndim == 0:
-        ends = [float(end) for end in ends]
-    low, mid, high = ends
+    low, mid, high = (arguments.shaped((row[i] for row in rows), fpr) for i in range(3))
     gap = high - low
     return Bound(low, mid, high, "+".join(sorted(routes)), True, Budget({"chords": gap}, "rate"))
 

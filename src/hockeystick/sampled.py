@@ -17,6 +17,7 @@ from .arguments import one_of, respelled
 from .bound import Bound, Budget, DomainError
 from .outward import UP, U
 from .what.mechanism import as_run, within
+from .what.vectors import reals, require
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -92,13 +93,10 @@ def monte_carlo(
     (True, False)
     """
     one_of("direction", direction, ("remove", "add"))
-    s = np.asarray(losses)
-    if s.dtype.kind not in "fiu" or s.ndim != 1 or not s.size:
-        raise DomainError(f"losses must be a one-dimensional sequence of real numbers, not empty, got {losses!r}")
-    s = s.astype(float)
-    bad = np.flatnonzero(~(s > -math.inf))
-    if bad.size:
-        raise DomainError(f"losses must be numbers or inf, got {float(s[bad[0]])!r} at entry {int(bad[0])}")
+    s = reals("losses", losses)
+    if s.ndim != 1 or not s.size:
+        raise DomainError(f"losses must be one-dimensional and not empty, got an array of shape {s.shape}")
+    require("losses", s, s > -math.inf, "numbers or inf")
     eps = within("eps", eps, -math.inf, math.inf, "()")
     failure = within("failure", failure, 1e-300, 0.5)
     at = eps - s

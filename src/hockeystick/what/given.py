@@ -13,6 +13,7 @@ from ..arguments import respelled
 from ..bound import DomainError
 from .law import user_probabilities
 from .mechanism import SIGMA_RANGE, Mechanism, flag, noise, real, within
+from .vectors import reals, require
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -174,23 +175,10 @@ PROBES = 257
 
 
 def _vector(name: str, values: Any) -> np.ndarray:
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise DomainError(f"{name} must be a sequence of real numbers, got {values!r}") from None
-    if array.dtype.kind not in "fiu" or array.ndim != 1:
-        raise DomainError(f"{name} must be a one-dimensional sequence of real numbers, got {values!r}")
-    if not array.size:
-        raise DomainError(f"{name} must not be empty")
-    return array.astype(float)
-
-
-def _refuse(name: str, array: Any, bad: Any, allowed: str) -> None:
-    """DomainError naming the first entry for which `bad` is true."""
-    found = np.flatnonzero(bad)
-    if found.size:
-        i = int(found[0])
-        raise DomainError(f"{name} must be {allowed}, got {float(array[i])!r} at entry {i}")
+    array = reals(name, values)
+    if array.ndim != 1 or not array.size:
+        raise DomainError(f"{name} must be one-dimensional and not empty, got an array of shape {array.shape}")
+    return array
 
 
 def from_pmf(num: Numbers, den: Numbers) -> FromPmf:
@@ -226,7 +214,7 @@ def from_pmf(num: Numbers, den: Numbers) -> FromPmf:
     if num.size != den.size:
         raise DomainError(f"num and den must have equal lengths, got {num.size} and {den.size}")
     for name, mass in (("num", num), ("den", den)):
-        _refuse(name, mass, ~((mass >= 0) & (mass <= 2)), "in [0, 1]")
+        require(name, mass, (mass >= 0) & (mass <= 2), "in [0, 1]")
         total = math.fsum(mass)
         if not abs(total - 1) <= SUM_ERROR:
             raise DomainError(f"{name} must sum to 1 (within {SUM_ERROR:g}), got a sum of {total!r}")
@@ -270,12 +258,12 @@ def from_curve(eps: Numbers, delta: Numbers, *, symmetric: bool = True) -> FromC
         raise DomainError(f"eps and delta must have equal lengths, got {eps.size} and {delta.size}")
     symmetric = flag("symmetric", symmetric)
     low = 0.0 if symmetric else -300.0
-    _refuse("eps", eps, ~((eps >= low) & (eps <= 300)), f"in [{low:g}, 300]")
-    _refuse("eps", eps, ~(np.diff(eps, prepend=-math.inf) > 0), "increasing")
-    _refuse("delta", delta, ~((delta >= 0) & (delta <= 1)), "in [0, 1]")
-    _refuse("delta", delta, ~(np.diff(delta, prepend=1.0) <= 0), "non-increasing in eps (a privacy curve never rises)")
+    require("eps", eps, (eps >= low) & (eps <= 300), f"in [{low:g}, 300]")
+    require("eps", eps, np.diff(eps, prepend=-math.inf) > 0, "increasing")
+    require("delta", delta, (delta >= 0) & (delta <= 1), "in [0, 1]")
+    require("delta", delta, np.diff(delta, prepend=1.0) <= 0, "non-increasing in eps (a privacy curve never rises)")
     floor = -np.expm1(np.minimum(eps, 0.0))
-    _refuse("delta", delta, ~(delta >= floor * (1 - 1e-12)), "at least 1 - e^eps")
+    require("delta", delta, delta >= floor * (1 - 1e-12), "at least 1 - e^eps")
     exact = -np.expm1(np.minimum(eps.astype(np.longdouble), 0))
     delta = np.where(delta < exact, np.nextafter(exact.astype(float), 1.0), delta)  # no curve lies below
     a = np.exp(eps.astype(np.longdouble))
@@ -284,9 +272,8 @@ def from_curve(eps: Numbers, delta: Numbers, *, symmetric: bool = True) -> FromC
     slopes = np.r_[(delta[0] - 1) / a[0], chord, 0.0]
     rounding = 1e-15 * delta[:-1] / gaps  # of deltas that took a few operations
     slack = 1e-12 * np.maximum(np.abs(slopes[:-1]), np.abs(slopes[1:])) + np.r_[0, rounding] + np.r_[rounding, 0]
-    bad = ~(np.diff(slopes) >= -slack)
     if eps.size > 1 or not symmetric:
-        _refuse("delta", delta, bad, "convex in e^eps (the chord slopes must not fall)")
+        require("delta", delta, np.diff(slopes) >= -slack, "convex in e^eps (the chord slopes must not fall)")
     return FromCurve(tuple(eps.tolist()), tuple(delta.tolist()), symmetric)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from ..bound import DomainError
 from .given import GaussianMixture, gaussian_mixture
 from .mechanism import Q_MIN, SIGMA_RANGE, Mechanism, Run, compose, noise, positive, within
+from .vectors import reals, require
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -166,20 +167,13 @@ def _failure(value: object) -> Failure:
 
 def lower_triangular(matrix: ArrayLike) -> np.ndarray:
     """The rows of a matrix >= 0, or a DomainError."""
-    rows = np.asarray(matrix)
-    if rows.dtype.kind not in "fiu" or rows.ndim != 2 or not 1 <= rows.shape[0] == rows.shape[1] <= ROUNDS_MAX:
+    rows = reals("matrix", matrix)
+    if rows.ndim != 2 or not 1 <= rows.shape[0] == rows.shape[1] <= ROUNDS_MAX:
         raise DomainError(
             f"matrix must be a square array of real numbers with 1 to {ROUNDS_MAX} rows, got shape {np.shape(matrix)}"
         )
-    rows = rows.astype(float)
-    bad = np.argwhere(~((rows >= 0) & (rows < math.inf)))
-    if bad.size:
-        i, j = bad[0].tolist()
-        raise DomainError(f"matrix must have finite entries >= 0, got {float(rows[i, j])!r} at row {i}, column {j}")
-    at, of = np.nonzero(rows)
-    if (of > at).any():
-        i, j = int(at[of > at][0]), int(of[of > at][0])
-        raise DomainError(f"matrix must be lower triangular, got {float(rows[i, j])!r} at row {i}, column {j}")
+    require("matrix", rows, (rows >= 0) & (rows < math.inf), "finite and >= 0")
+    require("matrix", rows, rows == np.tril(rows), "lower triangular")
     return rows
 
 
