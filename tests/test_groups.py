@@ -194,6 +194,92 @@ def test_cyclic():
         hs.epsilon(hs.group(fixed, 3), 1e-6)
 
 
+def used(n, q, most, g):
+    """Pr[others used, group used], by all counts that are sampled."""
+    law = {}
+    for a, i in itertools.product(range(n - g + 1), range(g + 1)):
+        p = math.comb(n - g, a) * math.comb(g, i) * q ** (a + i) * (1 - q) ** (n - a - i)
+        for j in range(max(0, min(most, a + i) - a), min(i, most) + 1):
+            b = min(most, a + i)
+            kept = math.comb(a, b - j) * math.comb(i, j) / math.comb(a + i, b)
+            law[b - j, j] = law.get((b - j, j), 0.0) + p * kept
+    return law
+
+
+@pytest.mark.parametrize(
+    ("n", "q", "most", "g"), [(6, 0.3, 2, 2), (12, 0.5, 3, 4), (20, 0.9, 10, 5), (8, 0.3, 8, 2), (9, 0.5, 2, 9)]
+)
+def test_groups_in_truncated_samples(n, q, most, g):  # [theory: pair.groups-truncated]
+    """The law of who is used, and one step, against all counts of sampled records."""
+    step = hs.group(hs.truncated_poisson_subsampled(hs.gaussian(1.5), q, dataset_size=n, max_batch=most), g)
+    law, laws = used(n, q, most, g), step.laws()
+    assert math.fsum(w for w, *_ in laws) == pytest.approx(1, abs=1e-15)
+    full = {len(p) - 1: w * p for w, _, p, _ in laws}  # by room, the free one last among those of g
+    for i in range(min(g, most + 1) if most < n else 0):
+        expected = [law.get((most - i, j), 0.0) for j in range(i + 1)]
+        assert (i in full) == (sum(expected) > 0)
+        assert i not in full or full[i] == pytest.approx(np.array(expected), rel=1e-12)
+    x = np.linspace(-25, 25, 20001)
+    for adjacency, add, eps in itertools.product(("zero_out", "replace_one"), (False, True), (0.1, 0.7)):
+        value = 0.0
+        for m in {m for m, _ in law}:
+            row = [(j / 1.5, p) for (k, j), p in law.items() if k == m]
+            sides = [sum(p * np.exp(-((x - s * sign) ** 2) / 2) for s, p in row) for sign in (1, -1)]
+            if adjacency == "zero_out":
+                sides[1] = sum(p for _, p in row) * np.exp(-(x**2) / 2)
+            num, den = sides[::-1] if add else sides
+            value += float(np.maximum(num - math.exp(eps) * den, 0).sum()) * (x[1] - x[0]) / math.sqrt(2 * math.pi)
+        bound = hs.delta(step, eps, adjacency=adjacency, direction="add" if add else "remove")
+        assert bound.lower * (1 - 1e-5) - 1e-9 <= value <= bound.upper * (1 + 1e-5) + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_data_pass_groups_in_truncated_samples(seed):  # [theory: pair.groups-truncated]
+    """Outputs of any contributions, of others and of a group, zeroed or replaced: all samples and all ways to cut."""
+    rng = np.random.default_rng(seed)
+    n, g, most, q, sigma = 6, 2, 3, 0.4, 1.0
+    values = np.where(rng.random(n) < 0.5, np.sign(rng.normal(size=n)), rng.uniform(-1, 1, n))
+    values[:g] = 1.0 if seed else values[:g]
+    other = np.array([*(-values[:g]), *values[g:]])
+    zeroed = np.array([*np.zeros(g), *values[g:]])
+    x = np.linspace(-14, 14, 14001)
+    laws = []
+    for data in (values, zeroed, other):
+        law = np.zeros(x.size)
+        for drawn in itertools.product((0, 1), repeat=n):
+            held = [i for i in range(n) if drawn[i]]
+            ways = list(itertools.combinations(held, min(most, len(held))))
+            for way in ways:
+                weight = q ** len(held) * (1 - q) ** (n - len(held)) / len(ways)
+                law += weight * np.exp(-((x - data[list(way)].sum()) ** 2) / (2 * sigma**2))
+        laws.append(law * (x[1] - x[0]) / math.sqrt(2 * math.pi) / sigma)
+    step = hs.group(hs.truncated_poisson_subsampled(hs.gaussian(sigma), q, dataset_size=n, max_batch=most), g)
+    for eps, (adjacency, near) in itertools.product((-0.5, 0.2, 1.0, 2.0), (("zero_out", 1), ("replace_one", 2))):
+        for direction, (num, den) in (("remove", (laws[0], laws[near])), ("add", (laws[near], laws[0]))):
+            value = float(np.maximum(num - math.exp(eps) * den, 0).sum())
+            assert value <= hs.delta(step, eps, adjacency=adjacency, direction=direction).upper + 1e-9
+
+
+def test_groups_in_truncated_samples_and_their_judge():
+    """Truncation that is next to never leaves the Poisson sample; the judge writes the law by other sums."""
+    base = hs.gaussian(1.0)
+    wide = hs.group(hs.truncated_poisson_subsampled(base, 0.01, dataset_size=10_000, max_batch=2000), 3)
+    free = hs.epsilon(hs.group(hs.poisson_subsampled(base, 0.01), 3) * 50, 1e-6)
+    for run in (wide * 50, wide * 20 + wide * 30):
+        bound = hs.epsilon(run, 1e-6, adjacency="zero_out")
+        assert bound.lower <= free.upper and free.lower <= bound.upper and bound.width < 1e-2
+    cut = hs.group(hs.truncated_poisson_subsampled(base, 0.01, dataset_size=10_000, max_batch=130), 3)
+    assert hs.from_json(hs.to_json(cut)) == cut
+    for adjacency in ("zero_out", "replace_one"):
+        bound = hs.epsilon(cut * 20, 1e-6, adjacency=adjacency, direction="remove")
+        options = {"delta": 1e-6, "adjacency": adjacency, "direction": "remove", "seconds": 60}
+        assert hs.verify(cut * 20, bound, **options).verdict == "confirmed"
+        assert hs.verify(cut * 20, (bound.lower / 2, bound.lower * 0.99), **options).verdict == "refuted"
+    for options, words in (({"adjacency": "add_remove"}, "add_remove"), ({}, "zero_out")):
+        with pytest.raises(hs.DomainError, match=words):
+            hs.epsilon(cut, 1e-6, **options)
+
+
 @pytest.mark.parametrize("size", [0, 1001, 1.5, True, "3", [], [0.0], [math.nan], [1.0, -1.0]])
 def test_sizes_are_refused(size):
     with pytest.raises(hs.DomainError, match="size"):
@@ -204,6 +290,7 @@ def test_steps_are_refused():
     noise = hs.gaussian(2.0)
     refused = [
         hs.without_replacement(noise, dataset_size=100, max_batch=10),
+        hs.truncated_poisson_subsampled(noise, 0.1, dataset_size=(90, 100), max_batch=12),
         hs.random_allocation(noise, 10),
         hs.cyclic_poisson(noise, 0.5, iterations=4, bands=1, dataset_size=9, max_batch=3),
         hs.poisson_subsampled(hs.laplace(1.0), 0.5),
@@ -212,6 +299,12 @@ def test_steps_are_refused():
     for step in refused:
         with pytest.raises(hs.DomainError, match="group takes"):
             hs.group(step, 2)
+    cut = hs.truncated_poisson_subsampled(noise, 0.1, dataset_size=100, max_batch=12)
+    for size in (33, 101):
+        with pytest.raises(hs.DomainError, match="at most 32 records"):
+            hs.group(cut, size)
+    with pytest.raises(hs.DomainError, match="group takes"):
+        hs.group(cut, [1.0, 0.5])
     with pytest.raises(hs.DomainError, match="group takes"):
         hs.group(3, 2)
     with pytest.raises(hs.DomainError, match="sums"):

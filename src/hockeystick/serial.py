@@ -38,7 +38,7 @@ from .what.given import (
     public_mixture,
     registered,
 )
-from .what.groups import Group, group
+from .what.groups import Group, GroupOfTruncated, group
 from .what.matrix import Failure, failure
 from .what.mechanism import (
     Gaussian,
@@ -94,6 +94,7 @@ KINDS = {
     "k_ary_randomized_response": Kind(KAryRandomizedResponse, ("eps0", "k"), k_ary_randomized_response),
     "gaussian_mixture": Kind(GaussianMixture, ("sigma", "shifts", "probabilities"), gaussian_mixture),
     "group": Kind(Group, ("base", "records"), group),
+    "group_of_truncated": Kind(GroupOfTruncated, ("base", "records"), group),
     "public_mixture": Kind(PublicMixture, ("parts", "weights"), public_mixture),
     "from_pmf": Kind(FromPmf, ("num", "den"), from_pmf),
     "from_curve": Kind(

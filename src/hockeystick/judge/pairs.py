@@ -52,7 +52,7 @@ from ..what.allocation import RandomAllocation
 from ..what.batches import CyclicPoisson, TruncatedPoisson
 from ..what.discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse
 from ..what.given import FromCurve, FromPmf, GaussianMixture, PublicMixture
-from ..what.groups import Group
+from ..what.groups import Group, GroupOfTruncated
 from ..what.mechanism import Gaussian, Mechanism, PoissonSubsampled
 from ..what.mechanism import Laplace as LaplaceStep
 from ..what.ranged import BoundedRange
@@ -147,6 +147,39 @@ def _truncated(step: TruncatedPoisson, adjacency: str):
         branches.append((rest, *_branch((rate, 1), (rate, down[0]), m)))
     if not w.is_zero():
         branches.append((w, *_branch((q, 2), (q, down[1]), m)))
+    return Gauss(branches)
+
+
+def _group_of_truncated(step: GroupOfTruncated, adjacency: str):
+    """By how many others are used. At least B of all n are sampled with probability w, and a uniform B of n are used
+    then; else nothing is left out."""
+    if adjacency == "add_remove":
+        raise UndecidedError(f"adjacency {adjacency!r} is not defined for {step!r}")
+    (n, _), cap, g = step.base.sizes, step.base.max_batch, step.records
+    p, m = rational(step.base.q), arb(rational(step.base.base.sensitivity) / rational(step.base.base.sigma))
+
+    def mass(size: int, k: int) -> arb:
+        return arb.bin_uiui(size, k) * arb(p) ** k * arb(1 - p) ** (size - k) if 0 <= k <= size else arb(0)
+
+    own = [mass(g, j) for j in range(g + 1)]
+    rows = [own] if cap >= n else []
+    if cap < n:
+        w, whole = _binomial_tail(n, p, cap)[0], arb.bin_uiui(n, cap)
+        for i in range(min(g, cap) + 1):
+            others = mass(n - g, cap - i)
+            full = w * arb.bin_uiui(g, i) * arb.bin_uiui(n - g, cap - i) / whole if cap - i <= n - g else arb(0)
+            rows.append([*(others * q for q in own[:i]), full])
+        if cap > g:
+            rest = _binomial_tail(n - g, p, cap - g)[1]
+            rows.append([rest * q for q in own])
+    branches = []
+    for row in rows:
+        total = sum(row, arb(0))
+        if not total.is_zero():
+            top = [(q / total, j * m) for j, q in enumerate(row)]
+            branches.append(
+                (total, top, [(q, -s) for q, s in top] if adjacency == "replace_one" else [(arb(1), arb(0))])
+            )
     return Gauss(branches)
 
 
@@ -352,6 +385,7 @@ _LAWS: dict[type[Mechanism], Callable[..., Any]] = {
     KAryRandomizedResponse: _k_ary,
     GaussianMixture: _gaussian_mixture,
     Group: _group,
+    GroupOfTruncated: _group_of_truncated,
     RandomAllocation: _allocation,
     PublicMixture: _public_mixture,
     FromPmf: _from_pmf,

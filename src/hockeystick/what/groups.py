@@ -11,15 +11,15 @@ import dataclasses
 import decimal
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast, overload
+from typing import ClassVar, cast, overload
 
 import numpy as np
 
 from ..bound import DomainError
-from .batches import CyclicPoisson
+from .batches import CyclicPoisson, TruncatedPoisson
 from .discrete import DiscreteGaussian, DiscreteLaplace, discrete_gaussian, discrete_laplace
 from .mechanism import (
     Gaussian,
@@ -35,6 +35,8 @@ from .mechanism import (
 )
 
 SIZE_MAX, SUMS_MAX = 1000, 4096
+CUT_MAX, BATCH_MAX = 32, 10**6
+"""Most records of a group in truncated samples, and the largest batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,73 @@ def _shifts(step: Group) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.array([float(s * unit) * m for s in sums]), np.array([float(law[s]) for s in sums]), logs
 
 
+@dataclass(frozen=True, slots=True)
+class GroupOfTruncated(Mechanism):
+    """A Gaussian step on a truncated Poisson sample and several records together; see `group`."""
+
+    base: TruncatedPoisson
+    records: int
+    sized: ClassVar[bool] = True
+
+    def laws(self) -> tuple[tuple[float, np.ndarray, np.ndarray, np.ndarray], ...]:
+        """For every number of other records in the batch that matters: its probability within u, and of the group how
+        far the sum may move over sigma, the probabilities, and their logarithms, errors as in `Group.shifts`
+        [theory: pair.groups-truncated]."""
+        return _laws(self)
+
+
+@functools.lru_cache(64)
+def _laws(step: GroupOfTruncated) -> tuple[tuple[float, np.ndarray, np.ndarray, np.ndarray], ...]:
+    """With S of all n records sampled and rho = Pr[S >= B]/Pr[S = B], of B - i others and j of the group the weights
+    are Pr[others = B - i] Pr[group = j], j < i, and rho times that, j = i. Sums of positive terms, to 40 digits."""
+    n, g, most, noise = step.base.sizes[0], step.records, step.base.max_batch, step.base.base
+    found = []
+    with decimal.localcontext(decimal.Context(prec=40, Emin=-(10**15), Emax=10**15)):
+        odds = decimal.Decimal(step.base.q) / (1 - decimal.Decimal(step.base.q))
+        own = [math.comb(g, j) * odds**j for j in range(g + 1)]
+        unit = (1 - decimal.Decimal(step.base.q)) ** g
+        if most >= n:
+            found.append((unit, own))
+        else:
+            rho = _ratios(odds * (n - k) / (k + 1) for k in range(most, n))
+            others = n - g
+            at = _binomial(others, min(most, others), decimal.Decimal(step.base.q))  # of B others, or of all
+            for m in range(min(most, others), max(most - g, 0) - 1, -1):
+                i = most - m
+                found.append((at * unit, [*own[:i], rho * own[i]]))
+                at *= m / (odds * (others - m + 1))
+            m = most - g - 1
+            if m >= 0:
+                found.append((at * unit * _ratios((k / (odds * (others - k + 1)) for k in range(m, 0, -1))), own))
+        m, out = noise.sensitivity / noise.sigma, []
+        for weight, law in found:
+            total = sum(law)
+            parts = [p / total for p in law]
+            each = (np.array([of(p) for p in parts]) for of in (float, _log))
+            out.append((float(weight * total), np.arange(len(law)) * m, *each))
+    return tuple(out)
+
+
+def _ratios(factors: Iterable[decimal.Decimal]) -> decimal.Decimal:
+    """1 + f_1 + f_1 f_2 + .., of falling factors."""
+    total = term = decimal.Decimal(1)
+    for factor in factors:
+        term *= factor
+        total += term
+        if factor < 1 and term * factor < decimal.Decimal("1e-40") * total * (1 - factor):
+            break
+    return total
+
+
+def _binomial(n: int, k: int, q: decimal.Decimal) -> decimal.Decimal:
+    """Pr[Bin(n, q) = k]."""
+    k, q = (k, q) if 2 * k <= n else (n - k, 1 - q)
+    found = (1 - q) ** (n - k)
+    for j in range(1, k + 1):
+        found *= q * (n - j + 1) / j
+    return found
+
+
 def _log(p: decimal.Decimal) -> float:
     """decimal takes a while for logarithms: it is asked where a double does not hold p."""
     x = float(p)
@@ -106,11 +175,12 @@ def group(step: Mechanism | Run, size: int | Sequence[float]) -> Mechanism | Run
     Parameters
     ----------
     step : Mechanism or Run
-        Gaussian, Laplace or discrete noise; a Poisson sample of a Gaussian step; cyclic sampling without `max_batch`,
-        where all of a group in one part is the worst. In a run every step is that of the group.
+        Gaussian, Laplace or discrete noise; a Poisson sample of a Gaussian step; a truncated one, under "zero_out" and
+        "replace_one"; cyclic sampling without `max_batch`, where all of a group in one part is the worst. In a run
+        every step is that of the group.
     size : int or sequence of float
-        Records, 1 to 1000; or, for every record, its clip as a multiple > 0 of the sensitivity of `step`: records with
-        clips of their own, whose sums may take 4096 different values.
+        Records, 1 to 1000, of truncated samples 32; or, for every record, its clip as a multiple > 0 of the sensitivity
+        of `step`: records with clips of their own, whose sums may take 4096 different values.
 
     Returns
     -------
@@ -121,12 +191,16 @@ def group(step: Mechanism | Run, size: int | Sequence[float]) -> Mechanism | Run
     Raises
     ------
     DomainError
-        If nothing is proved about groups for a step: truncated samples and batches of a fixed size, where a group's
-        records and all others compete for places, random allocation, and mechanisms known by a curve (their group
-        privacy is a bound that follows from the curve alone).
+        If nothing is proved about groups for a step: batches of a fixed size, truncated samples of a range of sizes or
+        of records with clips of their own, random allocation, and mechanisms known by a curve (their group privacy is a
+        bound that follows from the curve alone).
 
     Notes
     -----
+    On a truncated sample the group's records and all others compete for places: given the others that are used, and how
+    many, the group's are few or as many as there is room for. Records that are zeroed keep their places; records that
+    come or go ("add_remove") would move others, and are refused.
+
     Conditions C1 to C5 of `random_allocation` hold for every record of the group, with a coin of its own in every step
     in place of the step that is drawn: coins are independent of the data, of all outputs, of each other and of those
     of all other records (C1), sums are divided by public constants (C2), the contribution of every record is within
@@ -134,7 +208,7 @@ def group(step: Mechanism | Run, size: int | Sequence[float]) -> Mechanism | Run
 
     References
     ----------
-    docs/theory/pairs.md, pair.groups.
+    docs/theory/pairs.md, pair.groups and pair.groups-truncated.
 
     Examples
     --------
@@ -166,11 +240,19 @@ def group(step: Mechanism | Run, size: int | Sequence[float]) -> Mechanism | Run
     if isinstance(step, PoissonSubsampled) and isinstance(step.base, Gaussian):
         gaussian(step.base.sigma, sensitivity=step.base.sensitivity * total)  # refuses what a double cannot carry
         return Group(step, records)
+    if isinstance(step, TruncatedPoisson) and not step.open and step.q < 1 and isinstance(records, int):
+        n, large = step.sizes[0], max(step.max_batch, step.q * step.sizes[0])
+        if records > min(CUT_MAX, n) or large > BATCH_MAX:
+            raise DomainError(
+                f"a group in a truncated sample must have at most {CUT_MAX} records, of the dataset_size={n}, where"
+                f" max_batch and the expected batch are at most {BATCH_MAX}, got {records} and {large:g}"
+            )
+        return GroupOfTruncated(step, records) if step.q > 0 and step.max_batch > 0 else step
     if isinstance(step, CyclicPoisson) and step.max_batch is None:
         return dataclasses.replace(step, records=records)
     raise DomainError(
-        "group takes Gaussian, Laplace or discrete noise, a Poisson sample of a Gaussian step, or cyclic sampling"
-        f" without max_batch, got {step!r}"
+        "group takes Gaussian, Laplace or discrete noise, a Poisson sample of a Gaussian step, a truncated one of one"
+        f" dataset_size and equal clips, or cyclic sampling without max_batch, got {step!r}"
     )
 
 

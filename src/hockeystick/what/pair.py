@@ -22,7 +22,7 @@ from .batches import SizeRange, TruncatedPoisson
 from .condensed import condensed
 from .discrete import ApproxDP, DiscreteGaussian, DiscreteLaplace, KAryRandomizedResponse, shifted
 from .given import FromCurve, FromLossCdf, FromPmf, GaussianMixture, PublicMixture
-from .groups import Group
+from .groups import Group, GroupOfTruncated
 from .law import (
     atomic_loss,
     cdf_loss,
@@ -415,6 +415,27 @@ def group_pair(step: Group, adjacency: str, add: bool) -> Loss:
     return reversed_loss(loss) if add else loss
 
 
+def truncated_group_pair(step: GroupOfTruncated, adjacency: str, add: bool) -> Loss:
+    """A public mixture over how many other records were used: in each random shifts against none, or against as many
+    the other way [theory: pair.groups-truncated]. What has a weight below FAINT may lie anywhere."""
+    _only(step, adjacency, "zero_out", "replace_one")
+    make = opposite_mixtures_loss if adjacency == "replace_one" else gaussian_mixture_loss
+    still = atomic_loss([0.0], [1.0], [1.0], edge=0.0, rel=0.0)
+    kept = [law for law in step.laws() if law[0] > FAINT]
+    whole = mixture(tuple(make(*law) if law[0].any() else still for _, *law in kept), tuple(w for w, *_ in kept))
+    if len(kept) < len(step.laws()):
+
+        def tails(s):
+            found = parts.tails(s)
+            return found._replace(absolute=found.absolute + 64 * FAINT)
+
+        parts, whole = whole, whole._replace(tails=tails, lo=-math.inf, hi=math.inf)
+    return reversed_loss(whole) if add else whole
+
+
+FAINT = 1e-290
+
+
 def public_mixture_pair(step: PublicMixture, adjacency: str, add: bool) -> Loss:
     """The pair of the joint law of (part, output): its curve is the weighted sum of the parts' curves
     [theory: pair.mixture]."""
@@ -577,6 +598,7 @@ PAIRS: dict[type[Mechanism], Callable[..., Loss]] = {
     KAryRandomizedResponse: k_ary_pair,
     GaussianMixture: gaussian_mixture_pair,
     Group: group_pair,
+    GroupOfTruncated: truncated_group_pair,
     PublicMixture: public_mixture_pair,
     FromPmf: pmf_pair,
     FromCurve: curve_pair,
