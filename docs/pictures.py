@@ -133,10 +133,11 @@ def shuffled_at_least(sigma: float, steps: int):
 
 
 def samplers():
-    """eps of one training, its batches drawn in six ways, and what shuffling costs at least."""
-    figure, axis = axes_of()
-    n, batch, steps = 10_000, 100, 1000
-    sigmas = np.geomspace(0.8, 8, 25)
+    """eps of one training, its batches drawn in six ways, and what shuffling costs at least: over noise, over
+    epochs."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.2), sharey=True, layout="constrained")
+    n, batch = 10_000, 100
+    bins = n // batch
     ways = {
         "fixed size, add_remove": (lambda g: hs.without_replacement(g, dataset_size=n, max_batch=batch), "add_remove"),
         "fixed size, replace_one": (
@@ -150,24 +151,33 @@ def samplers():
         ),
         "Poisson, add_remove": (lambda g: hs.poisson_subsampled(g, batch / n), "add_remove"),
     }
-    for which, (name, (sampled, adjacency)) in enumerate(ways.items()):
-        eps = [hs.epsilon(sampled(hs.gaussian(s)) * steps, DELTA, adjacency=adjacency).upper for s in sigmas]
-        draw(axis, sigmas, eps, which, name)
-    bins = n // batch
-    epochs = {
-        "balls and bins, add_remove": lambda g: hs.balls_and_bins(g, bins, epochs=steps // bins) * 1,
-        "random allocation, add_remove": lambda g: hs.random_allocation(g, bins) * (steps // bins),
+    runs = {
+        name: (lambda g, epochs, step=step: step(g) * (epochs * bins), adjacency)
+        for name, (step, adjacency) in ways.items()
+    } | {
+        "balls and bins, add_remove": (lambda g, epochs: hs.balls_and_bins(g, bins, epochs=epochs) * 1, "add_remove"),
+        "random allocation, add_remove": (lambda g, epochs: hs.random_allocation(g, bins) * epochs, "add_remove"),
     }
-    shuffled = [hs.epsilon(shuffled_at_least(s, bins) * (steps // bins), DELTA).lower for s in sigmas]
-    axis.plot(sigmas, shuffled, color="#c51b7d", linestyle="-.", linewidth=1.5, label="shuffled, zero_out: at least")
-    near = sigmas[sigmas < 5]  # beyond, an epoch of 100 steps is not narrow
-    for which, (name, drawn) in enumerate(epochs.items(), len(ways)):
-        draw(axis, near, [hs.epsilon(drawn(hs.gaussian(s)), DELTA).upper for s in near], which, name)
-    axis.set(xscale="log", yscale="log", xlabel="noise multiplier sigma", ylabel=f"eps at delta = {DELTA:g}")
-    axis.set_title(f"{n:,} records, batches of {batch}, {steps:,} steps", fontsize="medium")
-    axis.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"], minor=False)
-    axis.minorticks_off()
-    axis.legend(frameon=False, fontsize="x-small")
+    sigmas, epochs = np.geomspace(0.8, 8, 25), (1, 2, 4, 8, 16, 32, 64)
+    for axis, x, at in (
+        (left, sigmas, [(sigma, 10) for sigma in sigmas]),
+        (right, epochs, [(2.0, count) for count in epochs]),
+    ):
+        for which, (name, (run, adjacency)) in enumerate(runs.items()):
+            eps = [hs.epsilon(run(hs.gaussian(s), count), DELTA, adjacency=adjacency).upper for s, count in at]
+            draw(axis, x, eps, which, name)
+        least = [hs.epsilon(shuffled_at_least(s, bins) * count, DELTA).lower for s, count in at]
+        axis.plot(x, least, color="#c51b7d", linestyle="-.", linewidth=1.5, label="shuffled, zero_out: at least")
+        axis.set(xscale="log", yscale="log")
+        axis.grid(True, which="major", color="0.9", linewidth=0.6)
+        axis.minorticks_off()
+    left.set(xlabel="noise multiplier sigma", ylabel=f"eps at delta = {DELTA:g}")
+    left.set_title(f"{n:,} records, batches of {batch}, 10 epochs", fontsize="medium")
+    left.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"], minor=False)
+    right.set(xlabel="epochs")
+    right.set_title("noise multiplier 2", fontsize="medium")
+    right.set_xticks(epochs, [str(count) for count in epochs], minor=False)
+    left.legend(frameon=False, fontsize="x-small")
     return figure
 
 

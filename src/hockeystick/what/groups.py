@@ -114,12 +114,12 @@ def _laws(step: GroupOfTruncated) -> tuple[tuple[float, np.ndarray, np.ndarray, 
             m = most - g - 1
             if m >= 0:
                 found.append((at * unit * _ratios((k / (odds * (others - k + 1)) for k in range(m, 0, -1))), own))
-        m, out = noise.sensitivity / noise.sigma, []
+        shift, out = noise.sensitivity / noise.sigma, []
         for weight, law in found:
             total = sum(law)
             parts = [p / total for p in law]
-            each = (np.array([of(p) for p in parts]) for of in (float, _log))
-            out.append((float(weight * total), np.arange(len(law)) * m, *each))
+            each = np.array([float(p) for p in parts]), np.array([_log(p) for p in parts])
+            out.append((float(weight * total), np.arange(len(law)) * shift, *each))
     return tuple(out)
 
 
