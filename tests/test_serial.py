@@ -47,6 +47,7 @@ EVERY = [
     hs.from_pmf([0.6, 0.3, 0.1], [0.5, 0.2, 0.3]),
     hs.from_curve([0.1, 0.5], [0.2, 0.05], symmetric=False),
     CUT,
+    hs.group(CUT.at(120), 3),
     hs.cyclic_poisson(BASE, 0.5, **ROUNDS, max_batch=40, per_record=True),
     hs.cyclic_poisson(BASE, 0.5, **ROUNDS, column_norms=[1.0, 0.5] * 40),
 ]
