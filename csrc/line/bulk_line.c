@@ -49,12 +49,11 @@
 #define SMALL 7.0         /* the same of a part whose line fails */
 #define JUMPS_ENOUGH 5e-7 /* the same where jumps come first, beside which a line costs as much again */
 #define JUMPS_ROOM 1e7    /* inner at outer nodes with the jumps of a one-sided step apart: more hardly ever help */
-#define JUMPS_WON 0.1  /* of the width without jumps apart at the eps before: narrower ones are taken without a line */
-#define LONG_LINE 1500 /* outer nodes from which jumps are taken apart before a line is visited */
-#define COUNTED 0.5    /* sensitivity/sigma from which jumps are counted */
-#define PAIRS 18.0     /* the same of two jumps */
-#define MARGIN 23.0    /* nats below delta that jumps beyond a cut may weigh */
-#define LOST 5.0       /* nats above delta that two jumps may weigh at most where no line helps */
+#define COUNTED 0.5       /* sensitivity/sigma from which jumps are counted */
+#define PAIRS 18.0        /* the same of two jumps */
+#define MARGIN 23.0       /* nats below delta that jumps beyond a cut may weigh */
+#define HOPELESS 1e3      /* upper over lower end of delta; from a second such place on no root is sought */
+#define LOST 5.0          /* nats above delta that two jumps may weigh at most where no line helps */
 
 typedef struct {
     hs_bulk J, G;  /* G: panels of the cell of losses in which one step jumps */
@@ -78,8 +77,6 @@ typedef struct {
     int64_t used;        /* of the nodes' room */
     double values, room; /* inner at outer nodes so far, and at most */
     int best, low;       /* of CUTS: those chosen at the eps asked before */
-    int by_jumps;        /* whether jumps were taken apart there; -1: in vain */
-    double straight;     /* the relative width there without, infinite where there was no line, 0 where none was made */
     double known;        /* relative width of delta from which an answer is of use, infinite: of any */
 } bulk_line;
 
@@ -567,7 +564,7 @@ static void end_branches(hs_bulk *J, double eps)
 
 /* Cuts over eps, from the lowest. */
 static const double CUTS[] = {0.015, 0.03, 0.06, 0.1, 0.15, 0.25, 0.35, 0.5, 0.7, 1, 1.5, 2.2, 3.3, 5, 8, 13, 20};
-enum { CUT_ONE = 9, CUT_LAST = 16, NOT_YET = -2 };
+enum { CUT_ONE = 9, CUT_LAST = 16 };
 
 /* The loss at which k steps make e^log_delta: by the chance of a larger one, or by what one alone is worth there. */
 static double one_loss(hs_bulk *J, double log_delta, int worth)
@@ -754,24 +751,20 @@ static double jump_cut(bulk_line *A, double eps, double log_delta)
     return l > 0 ? l : eps;
 }
 
-/* One-sided steps, which other routes take as well, are given up sooner. */
-static double most_values(const hs_pair *pair) { return one_sided(pair) ? ONE_LINE : MOST_VALUES; }
-
 /* The line at the cut `chosen` of CUTS, or where there is no room for its nodes, at a lower one, which needs fewer; but
- * pairs, whose nodes cost more, go on to their jumps. Returns the cut, or -1: also where jumps beyond the cut leave
- * nothing of what the line knows; NOT_YET where it has more than `most` nodes. */
-static int line_from(bulk_line *A, double eps, int chosen, int64_t most)
+ * pairs, whose nodes cost more, are left to their jumps. Returns the cut, or -1: also where jumps beyond the cut leave
+ * nothing of what the line knows. */
+static int line_from(bulk_line *A, double eps, int chosen)
 {
     double spent = A->values;
     int st;
     start_tilts(A);
-    A->room = fmin(spent + ONE_LINE, most_values(&A->J.pair));
+    A->room = fmin(spent + ONE_LINE, MOST_VALUES);
     for (; chosen >= 0; chosen--) {
         A->values = spent;
         A->cut = CUTS[chosen] * eps;
         st = place_bulk_line(A, eps, A->cut);
         if (!st && A->log_beyond - A->log_est > log(A->known)) break;
-        if (most < HS_BULK_NODES && (st == HS_TOO_MANY_NODES || (!st && A->line.F.N > most))) return NOT_YET;
         if (st) continue;
         if (!(st = prepare_bulk_line(A))) return chosen;
         if (st != HS_TOO_MANY_NODES || !one_sided(&A->J.pair)) break;
@@ -788,7 +781,6 @@ static double jump_lines(bulk_line *A, double eps, double log_delta, double leas
     int i;
     if (A->J.k < 2) return HUGE_VAL;
     A->room = one_sided(&A->J.pair) ? A->values + JUMPS_ROOM : MOST_VALUES;
-    if (A->by_jumps <= 0) A->low = 0;
     if (!(log_delta < 0)) {
         log_delta = log_worth(&A->J, eps);
         if (!hs_bulk_cut(&A->J, eps, 0, 0) && !seek_saddle(A, eps, &K)) log_delta = fmax(log_delta, A->log_est - 2);
@@ -803,6 +795,7 @@ static double jump_lines(bulk_line *A, double eps, double log_delta, double leas
         else if (v.log_scale + log(v.upper) < log_delta - 0.5 * MARGIN) log_delta = v.log_scale + log(v.upper) - 3;
         else break; /* lost; above, delta there is far below what it was taken for */
     }
+    A->low = 0;
     return HUGE_VAL;
 }
 
@@ -832,49 +825,26 @@ static int best_cut_of(bulk_line *A, double eps)
 }
 
 /* Lines for eps: with jumps apart; where these are not narrow, one at the lowest cut beyond which jumps weigh nothing;
- * the narrower of the two. Of a one-sided step the latter comes first where it is short and served at the eps before.
- * log_delta: what delta should be near, or NAN. */
+ * the narrower of the two. log_delta: what delta should be near, or NAN. */
 static int best_line(bulk_line *A, double eps, double log_delta)
 {
-    double width = HUGE_VAL, jumps = HUGE_VAL, spent;
-    int chosen, cut, st;
-    int unknown = !(log_delta < 0), first = A->by_jumps > 0 || !one_sided(&A->J.pair);
+    double width = HUGE_VAL, jumps;
+    int chosen, unknown = !(log_delta < 0);
     hs_value v;
     end_branches(&A->J, eps);
-    if (first && (jumps = jump_lines(A, eps, log_delta, HUGE_VAL)) < fmax(JUMPS_ENOUGH, JUMPS_WON * A->straight))
-        return HS_OK;
-    cut = best_cut_of(A, eps);
-    chosen = line_from(A, eps, cut, first || A->by_jumps ? HS_BULK_NODES : LONG_LINE);
-    if (chosen == NOT_YET) {
-        first = 1;
-        spent = A->values;
-        A->by_jumps = (jumps = jump_lines(A, eps, log_delta, HUGE_VAL)) < ENOUGH ? 1 : -1;
-        if (A->by_jumps > 0) return HS_OK;
-        spent -= A->values; /* what jumps cost takes no room from this line, but from the next */
-        A->values += spent;
-        chosen = line_from(A, eps, cut, HS_BULK_NODES);
-        A->values -= spent;
-    }
-    if (A->by_jumps > 0) A->by_jumps = 0;
-    A->straight = 0;
+    if ((jumps = jump_lines(A, eps, log_delta, HUGE_VAL)) < JUMPS_ENOUGH) return HS_OK;
+    chosen = line_from(A, eps, best_cut_of(A, eps));
     if (chosen >= 0) {
         bulk_line_at(A, eps, &v);
         if (v.lower > 0) width = v.upper / v.lower - 1;
         if (A->J.k < 2 || width < fmin(ENOUGH, jumps)) return HS_OK;
         if (unknown) log_delta = v.value > 0 ? v.log_scale + log(v.value) : A->log_est - NATS;
     }
-    if (first && chosen < 0 && !(jumps < HUGE_VAL) && !unknown) return HS_TOO_WIDE;
-    if (first && !(jumps < width || unknown)) return HS_OK;
-    if (jump_lines(A, eps, log_delta, width) < width) {
-        A->by_jumps = 1;
-        A->straight = unknown ? 0 : width;
-        return HS_OK;
+    if (jumps < width || unknown) {
+        if (jump_lines(A, eps, log_delta, width) < width) return HS_OK;
+        if (chosen >= 0) chosen = line_from(A, eps, chosen);
     }
-    if (chosen < 0) return HS_TOO_WIDE;
-    start_tilts(A);
-    A->cut = CUTS[chosen] * eps;
-    if ((st = place_bulk_line(A, eps, A->cut))) return st;
-    return prepare_bulk_line(A);
+    return chosen < 0 ? HS_TOO_WIDE : HS_OK;
 }
 
 int64_t hs_bulk_line_work(void)
@@ -939,11 +909,12 @@ static int root_from(bulk_line *A, double eps, double log_delta, hs_crossing *ou
     hs_value v;
     hs_curve curve = {.at = bulk_line_at, .self = A, .log_delta = log_delta};
     double move, gap, last[2] = {0, 0};
-    int i, st;
+    int i, st, lost = 0;
     for (i = 0; i < PLACES; i++) { /* the saddle's own estimate of delta is far off where few jumps make it */
         if ((st = best_line(A, eps, log_delta))) return st;
         bulk_line_at(A, eps, &v);
-        if (!(v.value > 0 && v.slope > 0)) return HS_TOO_WIDE;
+        lost += !(v.upper < HOPELESS * v.lower);
+        if (!(v.value > 0 && v.slope > 0 && lost < 2)) return HS_TOO_WIDE;
         gap = v.log_scale + log(v.value) - log_delta;
         move = gap * v.value / v.slope;
         if (12 * fabs(move) < A->reach || (fabs(gap) < 1 && 4 * fabs(move) < A->reach)) break;
