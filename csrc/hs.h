@@ -150,10 +150,8 @@ int hs_bulk_line_eps(const hs_pair *pair, double k, double log_delta, double sta
 int hs_bulk_upper(const hs_pair *pair, double k, double eps, double enough, const hs_rule *rule, double *work,
                   int64_t n_work, double *log_delta);
 
-/* few.c: certified delta(eps) of k = 1 or 2 runs of a pair; the more cells of the first, the narrower. */
-int64_t hs_few_work(int64_t cells);
-int hs_few_delta(const hs_pair *pair, int k, double eps, const hs_rule *rule, double *work, int64_t n_work,
-                 hs_point *out);
+/* single.c: certified delta(eps) of one step of a pair. */
+int hs_single_delta(const hs_pair *pair, double eps, hs_point *out);
 
 /* hyperbola.c: certified delta(eps) and eps(delta) for distinct steps with q < 1, of at most 6 branches in all (a step
  * that is no pair has one). log_tol is the logarithm of the relative half-width wanted for delta. HS_OK and HS_LOOSE

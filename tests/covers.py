@@ -195,7 +195,6 @@ def scope(hs) -> None:
         bounds,
         contour,
         cumulant,
-        few,
         finite_sample,
         jumps,
         loss_steps,
@@ -219,7 +218,7 @@ def scope(hs) -> None:
     def expanded(m, q, k, at):
         """One rare large loss by its expansion, without a line."""
         rows = _core.Rows(*(np.array([x]) for x in (m, q, k)))
-        return scratch.lend(_core.jumps_work(1), _core.jumps_ask, rows, 0, 1, at, *few.rule()).certified("jumps")
+        return scratch.lend(_core.jumps_work(1), _core.jumps_ask, rows, 0, 1, at, *jumps.rule()).certified("jumps")
 
     def kept(mechanism, steps, at, what="epsilon"):
         """The answer of an accountant that keeps a line, after a few more steps."""
@@ -440,7 +439,7 @@ def scope(hs) -> None:
 
     SCOPE.update(lattice=lattice, by_atoms=by_atoms, beside=beside, finite_sample=finite_sample, risk_gdp=risk_gdp)
     SCOPE.update(above=above, atoms=atoms, chernoff=chernoff, early=early, other=other, regret=regret, curve=curve)
-    SCOPE.update(hs=hs, np=np, math=math, _core=_core, jumps=jumps, contour=contour, few=few)
+    SCOPE.update(hs=hs, np=np, math=math, _core=_core, jumps=jumps, contour=contour)
     SCOPE.update(replaced=replaced, chained=chained, option=option, term=term, jumped=jumped, price=price)
     SCOPE.update(path=path, parity=parity, shifts=shifts)
     SCOPE.update(types=types, cut_line=cut_line, rejected=rejected, spent=spent, ruled=ruled)

@@ -92,7 +92,7 @@ LENGTHS = {
     "bulk_line_ask": (PAIR, 3.0, 1, 0.4, NODE, WEIGHT, None),
     "bulk_upper": (PAIR, 3.0, 0.4, -9.0, NODE, WEIGHT, None),
     "jumps_ask": (RUN, 0, 1, 0.4, NODE, WEIGHT, None),
-    "few_delta": (PAIR, 2, 0.4, NODE, WEIGHT, None),
+    "single_delta": (PAIR, 0.4),
     "hyperbola_ask": (RUN, 0, 1, 1.0, -10.0, None),
     "contour_ask": (RUN, 0, 1, 1.0, 1e-6, 20.0, 1, None),
     "contour_curve": (RUN, 0, [1.0], 1e-6, 20.0, 1, None),

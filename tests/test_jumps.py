@@ -12,8 +12,7 @@ import hockeystick as hs
 from conftest import some
 from hockeystick import _core, scratch
 from hockeystick._core import Rows
-from hockeystick.answers import Point
-from hockeystick.routes import contour, few, jumps, one_sided
+from hockeystick.routes import contour, jumps, one_sided
 from hockeystick.what import sampling
 from hockeystick.what.pair import gaussian_steps, paired_steps
 
@@ -268,7 +267,7 @@ def expanded(steps, k, eps):
     pairs = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches)) for branches in steps])
     one = np.ones(len(steps))
     rows = Rows(one, 0.5 * one, k / len(steps) * one, pairs=pairs)
-    answer = scratch.lend(_core.jumps_work(len(steps)), _core.jumps_ask, rows, 0, 1, eps, *few.rule())
+    answer = scratch.lend(_core.jumps_work(len(steps)), _core.jumps_ask, rows, 0, 1, eps, *jumps.rule())
     return pairs, answer.certified("jumps") if answer.status <= _core.LOOSE else None
 
 
@@ -305,27 +304,10 @@ def test_the_expansion_of_two_sided_branches_against_lines(kind):  # [theory: sm
             seen += 1
 
 
-@pytest.mark.parametrize("kind", range(5))
-def test_two_runs_in_real_space(kind):  # [theory: small.two-steps]
-    rng, seen = np.random.default_rng(kind), 0
-    while seen < 4:
-        branches, loss = any_branches(rng, kind, -0.4, 0.9, of=0)
-        eps = loss * rng.uniform(0.3, 2)
-        pair = sampling.packed([sampling.Pair(tuple(sampling.Branch(*row) for row in branches))])
-        found = few.at(pair, 2, eps, 600)
-        if found is None or found.estimate < math.log(1e-13):
-            continue
-        truth = math.log(two_pair_runs(branches, eps))
-        assert found.lower - 3e-8 <= truth <= found.upper + 3e-8
-        assert found.upper - found.lower < 1e-3
-        assert found.width <= 2 * sum(found.terms) * (1 + 1e-6) + 1e-13
-        seen += 1
-
-
 @pytest.mark.parametrize("q, up, down, eps", [(3e-4, 0.27, 0.27, 6e-4), (0.2, 2.0, 1.0, 3.0), (1e-5, 0.5, 0.0, 1e-4)])
-def test_one_step_in_real_space(q, up, down, eps):  # [theory: small.two-steps]
+def test_one_pair_in_closed_form(q, up, down, eps):  # [theory: small.one-pair]
     pair = sampling.packed([sampling.Pair((sampling.Branch(1.0, q, up, down),))])
-    found = few.at(pair, 1, eps)
+    found = _core.single_delta(pair, eps).certified("jumps")
     with mpmath.workdps(40):
         rate, u, d, a = mpmath.mpf(q), mpmath.mpf(up), mpmath.mpf(down), mpmath.exp(mpmath.mpf(eps))
         x = mpmath.findroot(
@@ -341,51 +323,20 @@ def test_one_step_in_real_space(q, up, down, eps):  # [theory: small.two-steps]
         assert found.lower <= truth <= found.upper < found.lower + 1e-8
 
 
-def test_roots_in_real_space():  # [theory: line.chord-ends]
-    pair = sampling.packed([sampling.Pair((sampling.Branch(1.0, 1e-3, 0.4, 0.4),))])
-    for k, log_delta in ((1, -33.0), (2, -25.0)):
-        root = few.root(pair, k, log_delta, log_delta)
-        own = few.at(pair, k, root.lower), few.at(pair, k, root.upper)
-        assert own[0].upper >= log_delta >= own[1].lower
-        assert root.width < 1e-5
-        moved = few.root(pair, k, log_delta, log_delta, 1.3 * root.estimate, 1e-6)
-        assert moved.lower <= root.upper
-        assert root.lower <= moved.upper
-        less = few.root(pair, k, log_delta, log_delta - 1e-3)
-        assert abs(less.lower - root.lower) < 1e-5 * root.lower
-        assert less.upper > few.root(pair, k, log_delta - 1e-3, log_delta - 1e-3).lower
-    assert few.root(pair, 2, -1e-3, -1e-3) is None
-    assert few.at(sampling.packed([sampling.Pair((sampling.Branch(1.0, 0.7, 0.4, 0.4),))]), 2, 0.1) is None
-
-
-def test_chords_to_either_side_of_a_point_enclose_a_root():  # [theory: line.chord-ends]
-    """Of a curve in closed form, that of one Gaussian step, seen with errors of every sign and size."""
-    rng = np.random.default_rng(19)
-
-    def curve(m: float, eps: float) -> float:
-        return float(ndtr(0.5 * m - eps / m) - math.exp(eps) * ndtr(-0.5 * m - eps / m))
-
-    seen = [0, 0]
-    for _ in range(4000):
-        m, root = math.exp(rng.uniform(-3, 1.5)), 0.0
-        root = m * rng.uniform(0.5 * m, 0.5 * m + 4)
-        target, step = math.log(curve(m, root)), root * 10 ** rng.uniform(-4, -1)
-        eps, error = root + step * rng.normal() * 10 ** rng.uniform(-4, 0), 10 ** rng.uniform(-8, -2)
-        if not eps > step:
-            continue
-        at = math.log(curve(m, eps))
-        point = Point(at - error * rng.random(), at, at + error * rng.random(), (0.0,) * 4, "jumps")
-        left, right = (
-            (x, math.log(curve(m, x)) + error * 10 * rng.random()) if rng.random() < 0.9 else None
-            for x in (eps - step, eps + step)
-        )
-        lower, upper = few.chord_ends(eps, point, left, right, target, target)
-        assert lower <= root * (1 + 1e-9)
-        assert upper >= root * (1 - 1e-9)
-        seen[0] += math.isfinite(upper - lower)
-        seen[1] += upper - lower < 3 * (point.upper - point.lower) * root
-    assert seen[0] > 2000  # both ends, which are about as narrow as the point
-    assert seen[1] > 1500
+@pytest.mark.parametrize("adjacency, size", [("replace_one", None), ("zero_out", 12), ("add_remove", 12)])
+def test_roots_of_one_pair(adjacency, size):  # [theory: small.one-pair]
+    """In closed form, where a contour and a grid leave 1e-4 and more."""
+    step = hs.poisson_subsampled(hs.gaussian(7.0), 3e-4)
+    if size:
+        step = hs.truncated_poisson_subsampled(hs.gaussian(7.0), 3e-4, dataset_size=10_000, max_batch=size)
+    paired = paired_steps(step * 1, adjacency, False)
+    for delta in (1e-14, 1e-9):
+        root = jumps.pair_root(paired, 0, delta)
+        assert root.width < 1e-9
+        above, below = (jumps.pair_point(paired, 0, end) for end in (root.lower, root.upper))
+        assert above.upper >= math.log(delta) >= below.lower
+    assert jumps.pair_root(paired, 0, 0.5) is None
+    assert _core.single_delta(sampling.packed([sampling.Pair((sampling.Branch(1.0, 0.7, 0.4, 0.4),))]), 0.1).status
 
 
 def test_the_upper_end_of_the_direction_that_is_left_out():  # [theory: small.bulk-beyond, line.chernoff]
@@ -416,7 +367,7 @@ def test_runs_of_two_sided_branches_against_the_whole_line(adjacency):  # [theor
 
 def upper_end(pair, k: float, eps: float) -> float:
     size = _core.bulk_line_work()
-    status, upper = scratch.lend(size, _core.bulk_upper, pair, k, eps, -math.inf, *few.rule())
+    status, upper = scratch.lend(size, _core.bulk_upper, pair, k, eps, -math.inf, *jumps.rule())
     return upper if status == _core.OK else math.inf
 
 
@@ -727,7 +678,7 @@ def test_counts_of_jumps_against_the_whole_line(n):
 def test_a_law_takes_nothing_from_scratch():
     """Places of panels that an earlier question left there, but not what was known of them, are those of no panel: of
     such a line with 684 nodes one said what 726 other nodes would."""
-    asked = jumps._plain(0.6900319387572282, 2.1765763252185287e-09, 0), 28.0, 1, 6.094413717244359e-08, *few.rule()
+    asked = jumps._plain(0.6900319387572282, 2.1765763252185287e-09, 0), 28.0, 1, 6.094413717244359e-08, *jumps.rule()
     work = np.zeros(_core.bulk_line_work())
     found = _core.bulk_line_ask(*asked, work)
     short = np.ldexp(work, 30) == np.rint(np.ldexp(work, 30))  # as the places of panels are

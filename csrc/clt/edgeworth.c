@@ -77,6 +77,17 @@ static void add_powers(const nodes *N, const double *mean, double *c)
     }
 }
 
+/* The first pass sums means, the second powers about them. */
+static void add_block(const nodes *N, int pass, double *mean, double *c)
+{
+    int j;
+    if (pass) add_powers(N, mean, c);
+    for (j = 0; j < BLOCK && !pass; j++) {
+        mean[0] += N->first[j];
+        mean[1] += N->firstB[j];
+    }
+}
+
 static void to_cumulants(const double *c, double mean, double *out)
 {
     out[0] = mean;
@@ -94,18 +105,13 @@ static void normal_moments(double m, double q, double *A, double *B)
     double h = 0.45 / (m > 1 && m < 40 ? m : 1), lo = -9.5, hi;
     double g, mean[2] = {0, 0}, c[8] = {0};
     nodes N;
-    int pass, j;
+    int pass;
     hi = m > 40 ? m + WINDOW : fmax(m, fmin(6 * m, 1.5 * m - log(q) / m)) + 9.5;
     for (pass = 0; pass < 2; pass++)
         for (g = lo; g <= hi; g += BLOCK * h) {
             if (m > 40 && g > WINDOW && g + BLOCK * h < m - WINDOW) continue;
             normal_block(m, q, h, g, (hi - g) / h < BLOCK - 1 ? (int)((hi - g) / h) + 1 : BLOCK, &N);
-            if (pass) add_powers(&N, mean, c);
-            else
-                for (j = 0; j < BLOCK; j++) {
-                    mean[0] += N.first[j];
-                    mean[1] += N.firstB[j];
-                }
+            add_block(&N, pass, mean, c);
         }
     to_cumulants(c, mean[0], A);
     to_cumulants(c + 4, mean[1], B);
@@ -143,12 +149,7 @@ static void laplace_moments(double m, double q, const hs_rule *rule, double *A, 
                     laplace_point(2 * y - m, q, 0.5 * half * rule->w[i % rule->n] * exp(-y), j, &N);
                 }
             }
-            if (pass) add_powers(&N, mean, c);
-            else
-                for (j = 0; j < BLOCK; j++) {
-                    mean[0] += N.first[j];
-                    mean[1] += N.firstB[j];
-                }
+            add_block(&N, pass, mean, c);
         }
     to_cumulants(c, mean[0], A);
     to_cumulants(c + 4, mean[1], B);

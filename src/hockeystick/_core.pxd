@@ -61,9 +61,7 @@ cdef extern from "hs.h" nogil:
                          const hs_rule *rule, double *work, int64_t n_work, hs_crossing *out)
     int hs_bulk_upper(const hs_pair *pair, double k, double eps, double enough, const hs_rule *rule, double *work,
                       int64_t n_work, double *log_delta)
-    int64_t hs_few_work(int64_t cells)
-    int hs_few_delta(const hs_pair *pair, int k, double eps, const hs_rule *rule, double *work, int64_t n_work,
-                     hs_point *out)
+    int hs_single_delta(const hs_pair *pair, double eps, hs_point *out)
     int64_t hs_hyperbola_work(int b)
     int hs_hyperbola_delta(const hs_run *run, double eps, double log_tol, double *work, int64_t n_work, hs_point *out)
     int hs_hyperbola_eps(const hs_run *run, double log_delta, double log_tol, double *work, int64_t n_work,

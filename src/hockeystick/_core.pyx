@@ -268,16 +268,13 @@ def bulk_upper(const unsigned char[::1] pair not None, double k, double eps, dou
     return status, log_delta
 
 
-def few_delta(const unsigned char[::1] pair, int k, double eps, const double[::1] node, const double[::1] weight,
-              double[::1] work):
-    """Scaled: one certified delta; see hs.h."""
+def single_delta(const unsigned char[::1] pair not None, double eps):
+    """Scaled: one certified delta of one step; see hs.h."""
     cdef const hs_pair *one = pair_of(pair)
-    cdef hs_rule rule = rule_of(node, weight)
     cdef hs_point p
     cdef int status
     memset(&p, 0, sizeof(p))
-    with nogil:
-        status = hs_few_delta(one, k, eps, &rule, &work[0], work.shape[0], &p)
+    status = hs_single_delta(one, eps, &p)
     return scaled(status, &p)
 
 
@@ -420,11 +417,6 @@ def kept_ask(double[::1] kept, const double[:, ::1] rows, int n_kept, int have_e
     with nogil:
         status = hs_kept_ask(&kept[0], &more, have_eps, value, &work[0], work.shape[0], &at, &below)
     return answer(status, have_eps, &at, ruled), below
-
-
-def few_work(int64_t cells):
-    """Doubles of scratch for two runs of a pair in so many cells."""
-    return hs_few_work(cells)
 
 
 def hyperbola_work(int b):

@@ -1,12 +1,8 @@
 /* check_few_terms.c - what hs_laplace_few (laplace.c) claims of the rounding of delta of the outcomes with no or one loss
- * off the atoms, against the same sums in long double; what few.c takes for missed by a set of outcomes that ends beside
+ * off the atoms, against the same sums in long double; what single.c takes for missed by a set of outcomes that ends beside
  * the best one, against integrals between both. */
-#define hs_few_work own_few_work
-#define hs_few_delta own_few_delta
-#define hs_few_eps own_few_eps
-#define few few_run /* terms.h has a function of that name */
-#include "curve/few.c"
-#undef few
+#define hs_single_delta own_single_delta
+#include "curve/single.c"
 #include "law/law.h"
 #include <float.h>
 #include "terms.h"
@@ -129,7 +125,7 @@ static double between_places(const hs_pair *pair, double from, double to, double
     return fabs((double)sum);
 }
 
-/* A set of outcomes that ends a little or much off the place of the loss y [theory: small.two-steps]. */
+/* A set of outcomes that ends a little or much off the place of the loss y [theory: small.one-pair]. */
 static void missed_outcomes(double *work, const hs_rule *rule)
 {
     hs_pair pair = {.branches = 1, .w = {1}, .q = {log_between(1e-4, 0.5)}, .up = {between(0.3, 5)}};
@@ -144,8 +140,8 @@ static void missed_outcomes(double *work, const hs_rule *rule)
     right = masses_above(&pair, 0, at);
     missed = fmin(between_places(&pair, g, at, y, rule->x, rule->w), right.gap - expm1(y) * right.den);
     if (missed > 1e-14 * (above.num + normal_cdf(g)))
-        log_term(off < 1e-6 ? "few-missed-near" : "few-missed", log(missed),
-                 log(few_missed_upper(&J, 0, g, y, &above)));
+        log_term(off < 1e-6 ? "single-missed-near" : "single-missed", log(missed),
+                 log(single_missed_upper(&J, 0, g, y, &above)));
 }
 
 int main(int argc, char **argv)
@@ -157,8 +153,8 @@ int main(int argc, char **argv)
     gauss_legendre(20, x20, w20);
     for (i = 0; i < cases(2000); i++) missed_outcomes(work, &rule);
     free(work);
-    median("few-missed", 200, 2e5, 30);
-    median("few-missed-near", 50, 1e5, 100);
+    median("single-missed", 200, 2e5, 30);
+    median("single-missed-near", 50, 1e5, 100);
     if (LDBL_MANT_DIG < 64) { /* nothing that the sums could be compared with */
         printf("no long double here\n");
         return 0;

@@ -11,19 +11,28 @@ import numpy as np
 
 from .. import _core, scratch
 from .._core import Rows
-from ..answers import Root
+from ..answers import Point, Root
+from ..gauss import legendre_rule
 from ..outward import log_slack, log_sum
 from ..what import sampling
 from ..what.pair import PairedSteps
-from . import few
-from .question import MOST_SAMPLED, ROUGH, SHARP
+from . import contour
+from .question import MOST_SAMPLED, SHARP
 
 TERMS = ("jumps", "truncation", "inner_quadrature", "rounding")
 MANY = 50.0
 """Records expected in all samples, k q, from which many losses of a step make delta together."""
 
+NEAREST, FARTHEST, CLOSER = 1e-12, 100.0, 8.0
+"""The range of eps in which the root of one step is sought, from the far end on by so much at a time."""
+
 START = 2.0
 """Upper over lower end of what is known of a root, up to which the line starts from it."""
+
+
+def rule() -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre nodes and weights of a panel (csrc/law/bulk.c)."""
+    return legendre_rule(20)
 
 
 def point(steps: Rows, add: int, eps: float, sharp: float = SHARP):
@@ -47,19 +56,7 @@ def pair_point(paired: PairedSteps, add: int, eps: float, sharp: float = SHARP):
     """A certified point of a run of pairs, or None. What was dropped is at +inf [theory: small.dropped]."""
     if not eps > 0:
         return None
-    steps = paired.steps
-    brief = _few(steps)
-    answer = _answer(1, steps, add, eps, sharp, line=not brief)
-    found = answer and answer.certified("jumps")
-    if brief and not (found and found.width < sharp):
-        cells, pair = few.COARSE if sharp >= ROUGH else few.FINE, _pair(steps, add)
-        found = _narrower(found, few.at(pair, steps.k[0], eps, cells))
-        if not (found and found.width < sharp):
-            line = _line(1, pair, steps.k[0], eps)
-            found = _narrower(found, line.certified("jumps") if line.status <= _core.LOOSE else None)
-    if found is None or not paired.dropped:
-        return found
-    return found._replace(upper=log_sum(found.upper, math.log(paired.dropped)))
+    return _single(paired, add, eps) or _with_dropped(paired, _answer(1, paired.steps, add, eps, sharp))
 
 
 def pair_root(paired: PairedSteps, add: int, delta: float, sharp: float = SHARP, known: Root | None = None):
@@ -67,29 +64,40 @@ def pair_root(paired: PairedSteps, add: int, delta: float, sharp: float = SHARP,
     `root`."""
     if not paired.dropped < 0.5 * delta:
         return None
-    steps, dropped, log_delta = paired.steps, paired.dropped, math.log(delta)
-    less = log_delta + math.log1p(-dropped / delta) - log_slack(log_delta)
-    targets = (log_delta, less) if dropped else (log_delta,)
-    if not _few(steps):
-        return _between([_answer(0, steps, add, x, sharp, known) for x in targets])
-    found = _between([_answer(0, steps, add, x, sharp, line=False) for x in targets])
-    if found and found.width < sharp:
+    if found := _single_root(paired, add, delta):
         return found
-    near, pair, k = found or known, _pair(steps, add), steps.k[0]
-    start = near.estimate if near and near.upper < START * near.lower else 0.0
-    found = _narrower(found, few.root(pair, k, log_delta, targets[-1], start, sharp))
-    if found and found.width < sharp:
-        return found
-    answers = [_line(0, pair, k, x, **_start(found or known)) for x in targets]
-    return _narrower(found, _between([a if a.status <= _core.LOOSE else None for a in answers]))
-
-
-def _between(answers) -> Root | None:
-    """The root of which the last answer gives the upper end; None where one of them is missing."""
+    steps, log_delta = paired.steps, math.log(delta)
+    less = log_delta + math.log1p(-paired.dropped / delta) - log_slack(log_delta)
+    answers = [_answer(0, steps, add, x, sharp, known) for x in ((log_delta, less) if paired.dropped else (log_delta,))]
     if not all(answers):
         return None
     found, last = answers[0].certified("jumps"), answers[-1].certified("jumps")
     return found._replace(upper=max(found.upper, last.upper))
+
+
+def _with_dropped(paired: PairedSteps, answer) -> Point | None:
+    if answer is None:
+        return None
+    found = answer.certified("jumps")
+    return found._replace(upper=log_sum(found.upper, math.log(paired.dropped))) if paired.dropped else found
+
+
+def _single(paired: PairedSteps, add: int, eps: float) -> Point | None:
+    """The curve of one step in closed form (csrc/curve/single.c), or None."""
+    if paired.steps.k.size > 1 or paired.steps.k[0] > 1:
+        return None
+    answer = _core.single_delta(_pair(paired.steps, add), eps)
+    return _with_dropped(paired, answer) if answer.status <= _core.LOOSE else None
+
+
+def _single_root(paired: PairedSteps, add: int, delta: float) -> Root | None:
+    """A certified root of it, or None."""
+    hi, log_delta = FARTHEST, math.log(delta)
+    if _single(paired, add, NEAREST) is None:
+        return None
+    while hi > NEAREST and not ((at := _single(paired, add, hi / CLOSER)) and at.estimate > log_delta):
+        hi /= CLOSER
+    return contour.bracket(lambda eps: _single(paired, add, eps), delta, 0.0, hi)
 
 
 def pair_log_upper(paired: PairedSteps, add: int, eps: float, enough: float) -> float:
@@ -98,20 +106,10 @@ def pair_log_upper(paired: PairedSteps, add: int, eps: float, enough: float) -> 
     if paired.steps.k.size != 1 or not eps > 0:
         return math.inf
     pair, k = _pair(paired.steps, add), paired.steps.k[0]
-    status, upper = scratch.lend(_core.bulk_line_work(), _core.bulk_upper, pair, k, eps, enough, *few.rule())
+    status, upper = scratch.lend(_core.bulk_line_work(), _core.bulk_upper, pair, k, eps, enough, *rule())
     if status != _core.OK:
         return math.inf
     return log_sum(upper, math.log(paired.dropped)) if paired.dropped else upper
-
-
-def _narrower(*answers):
-    """The narrowest of them, or None."""
-    return min((answer for answer in answers if answer), key=lambda answer: answer.width, default=None)
-
-
-def _few(steps: Rows) -> bool:
-    """Whether it is so few runs of one step that real space takes them."""
-    return steps.k.size == 1 and steps.k[0] <= few.RUNS
 
 
 def _pair(steps: Rows, add: int) -> np.ndarray:
@@ -127,7 +125,7 @@ def _plain(m: float, q: float, add: int) -> np.ndarray:
 
 
 def _line(have_eps: int, pair: np.ndarray, k: float, at: float, **near):
-    return scratch.lend(_core.bulk_line_work(), _core.bulk_line_ask, pair, k, have_eps, at, *few.rule(), **near)
+    return scratch.lend(_core.bulk_line_work(), _core.bulk_line_ask, pair, k, have_eps, at, *rule(), **near)
 
 
 def _start(known: Root | None) -> dict:
@@ -150,13 +148,13 @@ def _sampled(steps: Rows) -> float:
     return float((rates * steps.k).min())
 
 
-def _answer(have_eps, steps: Rows, add: int, at: float, sharp: float, known: Root | None = None, line: bool = True):
-    """The expansion's answer, and the line's, if that may be asked, of one distinct step where that is not narrow; None
-    where neither has one."""
+def _answer(have_eps, steps: Rows, add: int, at: float, sharp: float, known: Root | None = None):
+    """The expansion's answer, and of one distinct step the line's where that is not narrow; None where neither has
+    one."""
     answers, n = [], steps.k.size
     if n <= _core.JUMPS_STEPS and steps.k.sum() >= 2 and _sampled(steps) < MANY:
-        answers.append(scratch.lend(_core.jumps_work(n), _core.jumps_ask, steps, add, have_eps, at, *few.rule()))
-    if line and n == 1 and not (answers and answers[0].status <= _core.LOOSE and answers[0].width < sharp):
+        answers.append(scratch.lend(_core.jumps_work(n), _core.jumps_ask, steps, add, have_eps, at, *rule()))
+    if n == 1 and not (answers and answers[0].status <= _core.LOOSE and answers[0].width < sharp):
         near = _start(known)
         if answers and answers[0].status <= _core.LOOSE:
             near = {"known": math.fsum(answers[0].relative())}
