@@ -20,6 +20,7 @@ import numpy as np
 from ..bound import DomainError
 from ..outward import U
 from ..what.mechanism import count, positive
+from ..what.vectors import reals, require
 
 MU_MIN = 2.0**-500
 """What a smaller positive mu counts as: rounding stays relative, and a square stays positive."""
@@ -122,11 +123,7 @@ def norms_of_all(n_records, norms, indices, *, clip) -> np.ndarray:
 
 
 def _checked(norms, allow_infinite: bool) -> np.ndarray:
-    norms = np.asarray(norms)
-    if norms.dtype.kind not in "fiu":
-        raise DomainError(f"norms must be numbers, got {norms.dtype}")
-    norms = norms.astype(float)
-    bad = ~((norms >= 0) & ((norms < np.inf) | allow_infinite))
-    if bad.any():
-        raise DomainError(f"norms must be >= 0{'' if allow_infinite else ' and finite'}, got {norms[bad][0]!r}")
+    norms = reals("norms", norms)
+    finite = (norms < np.inf) | allow_infinite
+    require("norms", norms, (norms >= 0) & finite, f">= 0{'' if allow_infinite else ' and finite'}")
     return norms

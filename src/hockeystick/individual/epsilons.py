@@ -25,7 +25,8 @@ from .._core import Rows
 from ..bound import AccuracyError, DomainError, contradiction
 from ..outward import DOWN, UP, U
 from ..threads import threads
-from ..what.mechanism import Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, real, within
+from ..what.mechanism import Q_MIN, SIGMA_RANGE, compose, gaussian, poisson_subsampled, within
+from ..what.vectors import reals, require
 from .gaussian import gdp_epsilons_upper
 
 if TYPE_CHECKING:
@@ -159,31 +160,34 @@ def individual_epsilons(
 
 
 def _checked(counts, sigmas, q, delta, route, n_threads):
-    counts, sigmas = np.asarray(counts), np.asarray(sigmas)
+    counts, sigmas, rates = np.asarray(counts), reals("sigmas", sigmas), reals("q", q)
     if counts.ndim != 2 or counts.dtype.kind not in "iu":
         raise DomainError(
             f"counts must be a (records, levels) array of integers, got {counts.dtype} of shape {counts.shape}"
         )
     levels = counts.shape[1]
-    if not 1 <= levels <= LEVELS_MAX or sigmas.shape != (levels,) or sigmas.dtype.kind not in "fiu":
+    if not 1 <= levels <= LEVELS_MAX or sigmas.shape != (levels,):
         raise DomainError(
             f"sigmas must hold one number for each of {levels} levels (1 to {LEVELS_MAX}), got {sigmas!r}"
         )
     lo, hi = SIGMA_RANGE
-    if not ((sigmas >= lo) & (sigmas <= hi)).all():
-        raise DomainError(f"sigmas must be from {lo:g} to {hi:g}, got {sigmas!r}")
+    require("sigmas", sigmas, (sigmas >= lo) & (sigmas <= hi), f"from {lo:g} to {hi:g}")
     if counts.size and not (counts.min() >= 0 and counts.max() <= COUNT_MAX):
         raise DomainError(f"counts must be from 0 to {COUNT_MAX}, got values from {counts.min()} to {counts.max()}")
-    rates = np.asarray(q)
-    if rates.ndim == 0:
-        rates = np.full(levels, real("q", q, "in (0, 1]"))
-    if rates.shape != (levels,) or rates.dtype.kind not in "fiu" or not ((rates >= Q_MIN) & (rates <= 1)).all():
-        raise DomainError(f"q must be a sampling rate in [{Q_MIN:g}, 1], or one for each of {levels} levels, got {q!r}")
+    if rates.shape not in ((), (levels,)):
+        raise DomainError(f"q must be a sampling rate, or one for each of {levels} levels, got {q!r}")
+    require("q", rates, (rates >= Q_MIN) & (rates <= 1), f"in [{Q_MIN:g}, 1]")
     if route not in ("contour", "fft"):
         raise DomainError(f"route must be 'contour' or 'fft', got {route!r}")
     n_threads = threads(n_threads)
-    m = 1 / sigmas.astype(float) * UP  # rounded up: no more noise than there was
-    return counts, m, np.ascontiguousarray(rates, dtype=float), within("delta", delta, 0, 1, "()"), n_threads
+    m = 1 / sigmas * UP  # rounded up: no more noise than there was
+    return (
+        counts,
+        m,
+        np.ascontiguousarray(np.broadcast_to(rates, levels)),
+        within("delta", delta, 0, 1, "()"),
+        n_threads,
+    )
 
 
 def _mu_upper(counts: np.ndarray, m: np.ndarray) -> np.ndarray:

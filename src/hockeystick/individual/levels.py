@@ -12,6 +12,7 @@ import numpy as np
 from ..bound import DomainError
 from ..outward import UP
 from ..what.mechanism import count, positive
+from ..what.vectors import reals, require
 from .dpsgd import MU_MIN
 
 SPACINGS = ("variance", "linear")
@@ -83,12 +84,9 @@ class NoiseLevels:
         DomainError
             For a mu that is negative, not a number, or above the last level.
         """
-        mu = np.asarray(mu, dtype=float)
-        bad = ~((mu >= 0) & (mu <= self.mu[-1]))
-        if bad.any():
-            raise DomainError(
-                f"mu must be from 0 to {self.mu_max!r}, got {mu[bad].ravel()[0]!r}; no level is safe above: clip"
-            )
+        mu = reals("mu", mu)
+        allowed = f"from 0 to {self.mu_max!r} (no level is safe above: clip)"
+        require("mu", mu, (mu >= 0) & (mu <= self.mu[-1]), allowed)
         return np.where(mu > 0, np.searchsorted(self.mu, mu, side="left"), -1)  # [theory: individual.noise-levels]
 
     def add(self, counts: np.ndarray, mu, indices=None) -> None:
