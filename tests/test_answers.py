@@ -224,6 +224,8 @@ def test_numbers_that_a_double_does_not_hold_are_refused():
         lambda: hs.from_pmf(np.array([third, 1 - third]), [0.5, 0.5]),
         lambda: hs.matrix_mechanism(np.array([[third]]), 1.0, 0.1, failure=1e-6),
         lambda: hs.monte_carlo(np.array([third]), 0.5),
+        lambda: hs.compose_arrays(np.array([2**60 + 129]), sensitivity=2.0**60),
+        lambda: hs.epsilon_batch(1.0, 0.1, np.array([2**64 - 1], np.uint64), 1e-5),
     ):
         with pytest.raises(hs.DomainError, match="a double holds"):
             ask()

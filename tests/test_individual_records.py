@@ -163,8 +163,8 @@ def test_a_refused_step_charges_nobody(sticky, bad, where):
 BAD_CALLS = [
     (dict(norms=np.ones(2), sigma=1.0), "one entry for each of 3"),
     (dict(norms=np.ones((3, 1)), sigma=1.0), "one dimension"),
-    (dict(norms=np.ones(3, complex), sigma=1.0), "float32 or float64"),
-    (dict(norms=["a"] * 3, sigma=1.0), "float32 or float64"),
+    (dict(norms=np.ones(3, complex), sigma=1.0), "real numbers"),
+    (dict(norms=["a"] * 3, sigma=1.0), "real numbers"),
     (dict(norms=np.ones(3), sigma=0.0), "sigma"),
     (dict(norms=np.ones(3), sigma=-1.0), "sigma"),
     (dict(norms=np.ones(3), sigma=math.nan), "sigma"),

@@ -6,15 +6,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..bound import DomainError
+from ..what.vectors import reals
 
 
 def norms_of(norms) -> np.ndarray:
     """A contiguous vector of float32 or float64."""
     array = np.asarray(norms)
-    if array.dtype not in (np.float32, np.float64):
-        if array.dtype.kind not in "fiu":
-            raise DomainError(f"norms must be an array of float32 or float64, got {array.dtype}")
-        array = _exactly(array)
+    if array.dtype != np.float32:
+        array = reals("norms", array)
     if array.ndim != 1:
         raise DomainError(f"norms must have one dimension, got shape {array.shape}")
     return np.ascontiguousarray(array)
@@ -27,14 +26,6 @@ def words_of(words, n: int) -> np.ndarray:
     if words.any():
         raise DomainError("words must be zeros: state that was kept there is not resumed; use path for that")
     return np.asarray(words)
-
-
-def _exactly(array: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore", over="ignore"):
-        wide = array.astype(np.float64)
-        if not np.array_equal(wide.astype(array.dtype), array):  # rounding to nearest would lower half of them
-            raise DomainError(f"norms of {array.dtype} must be numbers that float64 holds exactly; round them up first")
-    return wide
 
 
 def mask_of(out, size: int) -> np.ndarray:

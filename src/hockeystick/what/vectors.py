@@ -18,10 +18,15 @@ def reals(name: str, value: ArrayLike) -> NDArray[np.float64]:
         raise DomainError(f"{name} must be real numbers, got {value!r:.60}") from None
     if given.dtype.kind not in "fiu":
         raise DomainError(f"{name} must be real numbers, got an array of {given.dtype}")
-    with np.errstate(over="ignore"):
-        doubles = given.astype(np.float64, copy=False)
-    if doubles is not given:
-        require(name, given, (doubles == given) | (given != given), "numbers that a double holds exactly")
+    if given.dtype == np.float64:
+        return given
+    with np.errstate(over="ignore", invalid="ignore"):
+        doubles = given.astype(np.float64)
+        exact = doubles.astype(given.dtype) == given  # compared as doubles, long integers would be equal to others
+    exact |= given != given  # what is no number is for others to refuse
+    if given.dtype.kind != "f":
+        exact &= np.abs(doubles) < 2.0**63  # beyond, the way back means nothing
+    require(name, given, exact, "numbers that a double holds exactly")
     return doubles
 
 
