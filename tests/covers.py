@@ -259,16 +259,16 @@ def scope(hs) -> None:
 
     def cut_line(m, t, r, b, x, other=0.0):
         """A line of an epoch's density whose cut b rejects many terms: log C at two tilts, and the density at x."""
-        line, law = allocation_line.Line(m, t, r, b, min(0.7, density.CUT / m), 1.0), density._law(m, t)
+        line, law = allocation_line.Line(m, t, r, b, min(0.7, density.CUT / m), 1.0), density._law(m, t, False)
         found = {name: line.real(at)[0] + line.real(at)[2] for name, at in (("upper", r), ("other", other))}
         value, error, base = law.accepted(np.array([x]), line)
         return found | {"density": float((value[0] + error[0]) * math.exp(base[0]))}
 
     def rejected(m, t, b, x):
         """The density of samples with a rejected term."""
-        law, eta = density._law(m, t), 2 * min(0.7, density.CUT / m)
+        law, eta = density._law(m, t, False), 2 * min(0.7, density.CUT / m)
         lines = [allocation_line.Line(m, n, 0.0, b, eta, 0.7) for n in (t, t - 1)]
-        value, error = Jumps(law.sd, law.accepted, *lines).density(np.array([x]))
+        value, error = Jumps(law.sd, law.accepted, lines[0], {0.0: lines[1]}).density(np.array([x]))
         return {"upper": float(value[0] + error[0]), "lower": float(value[0] - error[0])}
 
     def term(m, turned, s, at_least=0.0):

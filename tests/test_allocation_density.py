@@ -12,7 +12,7 @@ from mpmath import mp
 import hockeystick as hs
 from hockeystick import _core
 from hockeystick.routes import mixed, option
-from hockeystick.what import allocation_density, allocation_jumps, allocation_line
+from hockeystick.what import allocation_density, allocation_jumps, allocation_line, allocation_path
 
 RTOL = 1e-8
 
@@ -88,7 +88,7 @@ def test_densities_of_different_cuts_meet():
     with np.errstate(all="ignore"):
         for left in (46.0, 24.0, 12.0, 6.0):
             b = law._cut(z, left)
-            line = allocation_line.Line(m, t, law._tilt(z, b, law.eta), b, law.eta, 1.0)
+            line = allocation_line.Line(m, t, law._tilt(z, b, law.eta)[0], b, law.eta, 1.0)
             log, error = law.density(x, line)
             found.append((float(log[0]), float(error[0])))
     (best, least), *others = found
@@ -187,7 +187,7 @@ def test_a_deep_delta_of_many_epochs_is_that_of_the_transform(sigma, t, epochs, 
 def test_bounds_of_tails_hold(m, t):
     """[theory: allocation.tail, allocation.cut]"""
     found = allocation_density.points(m, t, 64.0, 0.7, 16.0)
-    law, unit = allocation_density._law(m, t), m / math.sqrt(t)
+    law, unit = allocation_density._law(m, t, False), m / math.sqrt(t)
     lines = [line for line in law.lines.values() if line]
     for side in (1, -1):
         at = side * unit * np.arange(0.5, 7.0)
@@ -312,7 +312,7 @@ def test_rows_of_characteristic_functions():
 def test_one_large_term_is_most_of_a_far_density(m, t):
     """[theory: allocation.jump]"""
     found = allocation_density.points(m, t, 44.0, 0.7, 11.0)
-    law = allocation_density._law(m, t)
+    law = allocation_density._law(m, t, False)
     lines = {z: line for z, line in law.lines.items() if line}
     for *_, z, log in (row for row in CHARACTERISTIC if row[:2] == (m, t)):
         with np.errstate(all="ignore"):
@@ -330,7 +330,7 @@ def _jumps(law, deviations):
     b, eta = law._place(deviations), 2 * law.eta
     line = allocation_line.Line(law.m, law.t, 4.9 / law.sd, b, eta, 1.0)
     others = allocation_line.Line(law.m, law.t - 1, 0.0, b, eta, 0.8)
-    return line, allocation_jumps.Jumps(law.sd, law.accepted, line, others)
+    return line, allocation_jumps.Jumps(law.sd, law.accepted, line, {0.0: others})
 
 
 @np.errstate(all="ignore")
@@ -490,3 +490,56 @@ def test_epochs_of_very_many_steps_are_taken_by_points_of_their_density(sigma, d
     """By paths, whose place is few large terms, ten epochs of a million steps took 0.7 s, at noise 2 in vain."""
     b = hs.epsilon(hs.random_allocation(hs.gaussian(sigma), 10**6) * 10, delta, direction="remove")
     assert b.route == "contour" and b.upper - b.lower < 1e-10 * b.upper
+
+
+DEEP = (
+    (0.25, 10_000, 14.0, -98.7600353569134),
+    (0.25, 10_000, 20.0, -194.31294066147882),
+    (0.25, 10_000, 25.0, -297.59134912429573),
+    (0.25, 10_000, 40.0, -380.03163116331234),
+    (0.1, 300, 32.0, -432.4041964330381),
+    (0.02, 6, 30.0, -358.243908148575),
+)
+"""m, t, z and the log of the density of W at z deviations, by inversion on the imaginary axis at 220 digits."""
+
+
+@pytest.mark.parametrize(("m", "t", "z", "log"), DEEP)
+@np.errstate(all="ignore")
+def test_deep_densities(m, t, z, log):
+    """Where one large term and many small ones make them up as well [theory: allocation.jump]."""
+    known = allocation_density.known_by_lines(m, t, 500.0, 90.0)
+    mine, error = known.density(np.array([z * allocation_density._law(m, t, True).sd]))
+    assert abs(mine[0] - log) < error[0] + 1e-15 * abs(log)
+    assert error[0] < 1e-6
+
+
+@np.errstate(all="ignore")
+def test_deep_densities_by_lines_and_by_paths():
+    """Two ways that share a rule in g at most [theory: allocation.jump, allocation.path]."""
+    m, t = 0.45, 3000
+    known = allocation_density.known_by_lines(m, t, 500.0, 90.0)
+    x = np.array([25.0, 30.0, 40.0, 60.0, 100.0, 400.0]) * allocation_density._law(m, t, True).sd
+    (one, off), (other, more) = known.density(x), allocation_path.law(m, t).at(x)
+    assert (np.abs(one - other) < off + more).all()
+    assert (off + more < 2 * allocation_density.FINE).all()
+
+
+@pytest.mark.parametrize(
+    ("sigma", "t", "eps", "log"),
+    [
+        (42.0, 488, 0.031, -427.9678732708777),
+        (160.0, 4, 0.07, -263.75244153934585),
+        (30.0, 20, 0.2, -372.0806879420960),
+    ],
+)
+def test_deep_deltas_of_an_epoch(sigma, t, eps, log):
+    """Against E(S-K)_+/t by inversion at 400 digits: points of deep windows [theory: allocation.points]."""
+    found = hs.delta(hs.random_allocation(hs.gaussian(sigma), t), eps, direction="remove")
+    assert math.log(found.lower) < log < math.log(found.upper) < log + 2e-4
+
+
+@pytest.mark.parametrize(("sigma", "t", "epochs", "delta"), [(1.93, 4_893_199, 439, 2.6e-84), (2.0, 2000, 3, 1e-150)])
+def test_deep_tails_of_epochs(sigma, t, epochs, delta):
+    """Points far beyond what alike losses ask for, and a law that is parted below eps [theory: allocation.parts]."""
+    found = hs.epsilon(hs.random_allocation(hs.gaussian(sigma), t) * epochs, delta, direction="remove")
+    assert found.upper - found.lower < 1e-7 * found.upper

@@ -1115,21 +1115,31 @@ int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs
     return known.st;
 }
 
-/* Chernoff's bound at the tilt of the line [theory: line.chernoff]. */
+/* Chernoff's bound at the tilt c [theory: line.chernoff]. */
+static double chernoff_upper(hs_mixed *A, double c, double *work)
+{
+    A->c = A->s_right = A->s_left = c;
+    A->y_max = c; /* no node is visited */
+    if (tilt_laws(A, 0, work)) return HUGE_VAL;
+    return A->K[0] + A->err[0] + A->factor - c * A->eps + hs_payoff(c) + SLACK * (1 + fabs(A->K[0]) + fabs(c * A->eps));
+}
+
+/* That at the tilt of the line, or, where no loss may be so large, at tilts that grow as long as it falls. */
 int hs_mixed_upper(hs_mixed *A, double eps, double *work, int64_t n_work, double *log_delta)
 {
     hs_law *laws = room_of_laws(A, work, &n_work);
+    double next = -HUGE_VAL;
     int st;
     A->eps = eps;
     A->t = A->lower = 1;
     if ((st = read_table(A, laws, work, n_work))) return st;
     if (A->step > 0) return HS_BAD_ARGUMENT;
-    if (place_tilt(A, 1, 0) || !(A->c > 0)) A->c = 60 / fabs(eps); /* no loss may be so large; every tilt is valid */
-    A->s_right = A->s_left = A->c;
-    A->y_max = A->c; /* no node is visited */
-    if ((st = tilt_laws(A, 0, work))) return st;
-    *log_delta = A->K[0] + A->err[0] - A->c * eps + hs_payoff(A->c);
-    *log_delta += SLACK * (1 + fabs(A->K[0]) + fabs(A->c * eps));
+    if (place_tilt(A, 1, 0) || !(A->c > 0)) { /* every tilt is valid */
+        *log_delta = HUGE_VAL;
+        for (A->c = 60 / fabs(eps); (next = chernoff_upper(A, A->c, work)) < *log_delta; A->c *= 2) *log_delta = next;
+    } else {
+        *log_delta = chernoff_upper(A, A->c, work);
+    }
     return *log_delta < HUGE_VAL ? HS_OK : HS_OUT_OF_RANGE;
 }
 

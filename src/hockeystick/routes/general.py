@@ -45,6 +45,9 @@ MANY = 1 << 16
 PLACES = 800
 """Those at which the curve of a run is bounded for what is left out of it."""
 
+DEEPER = -90.0, -200.0, -400.0, -690.0
+"""What log delta may be about where windows of a larger one see nothing."""
+
 SHALLOW = 44.0, 70.0, 120.0
 """Some of these that may be narrower though they leave out more: one large loss may be most of a tilted law, and what
 it adds to delta little."""
@@ -273,9 +276,8 @@ def _allocation_step(m: float, t: int, add: int, k: int, depth: float, by_points
     if depth < math.inf and (paths or dense):
         from ..what import allocation_density, allocation_path  # at their first use
 
-        reach = 11 + 1.1 * math.sqrt(2 * max(depth - LOST, 0.0) / k)  # of a tilt at delta, and beyond
-        if by_points or dense:  # the loss is the logarithm of what deviates
-            reach = math.expm1(min(reach * m / math.sqrt(t), 50.0)) * math.sqrt(t) / m
+        reach = 11 + 1.1 * math.sqrt(2 * max(depth - LOST, 0.0) / k)  # of a tilt at delta, and beyond, of alike losses
+        reach = math.inf if by_points else math.expm1(min(reach * m / math.sqrt(t), 50.0)) * math.sqrt(t) / m
         for nats in (depth, *[x for x in reversed(DEPTHS) if x < depth]):  # fewer where bounds do not reach that far
             window = nats + math.log(k), WIDTHS[nats > DEEP]
             if paths:
@@ -380,6 +382,8 @@ def point(question, add: int, eps: float, about: float | None = None):
             return _point(question, found, add, eps, least_lost)
 
         answer = _narrower(question, add, about, ask)
+        for deeper in DEEPER if answer is None and about == 0 and question.run._cache.get("cut") else ():
+            answer = answer or (None if question.rough else _narrower(question, add, deeper, ask))
         if answer and answer.width <= WIDE:
             return answer
         return _shallower(question, add, answer.lower if answer else about, answer, ask)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from ..answers import Point, Root
+from ..answers import Point, Root, meet
 from ..outward import U
 from . import mixed, option
 from .near import Lines
@@ -31,6 +31,10 @@ MOST = 24
 
 SMALL, FINE = 1e-14, 1e-11
 """What is left of the sum where it ends, and the relative width that is asked of its terms, of the whole."""
+
+PLACES, ENOUGH = (1.0, 0.5, 0.25, 0.1), 1e-6
+"""Where a law is parted, over eps: lower ones where one large loss and many small ones make up eps; and the relative
+width that is enough."""
 
 TRIES, NEAR, BESIDE = 8, 0.1, 1e-3
 """Places at which a law is parted until the root lies so near one of them, over itself; and how far beside it the slope
@@ -66,27 +70,35 @@ class _Sum:
         if self.parts is None:
             return None
         k, log_mass, log_count = self.step.k, math.log(self.parts[1].mass), 0.0
-        found: list[tuple[float, Point]] = []
-        top, sum_low = -math.inf, 0.0
+        known: list[tuple[float, Point]] = []
+        small: list[float] = []
+        top, sum_low, log_rest = -math.inf, 0.0, -math.inf
         for j in range(k + 1):
-            log_most = log_count + j * log_mass * (1 - 4 * U)
-            if found and sum_low > 0 and log_most < top + math.log(sum_low * SMALL):
+            log_rest = log_count + j * log_mass * (1 - 4 * U)
+            if sum_low > 0 and log_rest < top + math.log(sum_low * SMALL):
                 break
             if j > MOST:
                 return None
-            share = math.exp(min(log_most - top - math.log(sum_low), 0.0)) if sum_low > 0 else 1.0
-            lines = self.lines.setdefault(j, Lines(min(FINE / share, 0.1)))
-            one = mixed.point(self.run(j), eps, rtol, min(FINE / share, 0.1), lines=lines)
-            if one is None:
-                return None
-            found.append((log_count, one))
+            run = self.run(j)
+            most = log_count + min(mixed.log_delta_upper(run, eps), 0.0)
+            if sum_low > 0 and most < top + math.log(sum_low * SMALL):
+                small.append(most)
+            else:
+                share = math.exp(min(log_rest - top - math.log(sum_low), 0.0)) if sum_low > 0 else 1.0
+                lines = self.lines.setdefault(j, Lines(min(FINE / share, 0.1)))
+                one = mixed.point(run, eps, rtol, min(FINE / share, 0.1), lines=lines)
+                if one is None:
+                    small.append(most)
+                else:
+                    known.append((log_count, one))
+                    top = max(count + one.upper for count, one in known)
+                    sum_low = math.fsum(math.exp(count + one.lower - top) for count, one in known)
             log_count += math.log((k - j) / (j + 1)) if j < k else 0.0
-            top = max(count + one.upper for count, one in found)
-            sum_low = math.fsum(math.exp(count + one.lower - top) for count, one in found)
-            log_most = -math.inf
-        if not top > -math.inf:
+            log_rest = -math.inf
+        if not sum_low > 0:
             return None
-        return _total(found, top, math.exp(log_most - top))
+        rest = math.fsum(math.exp(min(log + 1e-9 - top, 600.0)) for log in [log_rest, *small])
+        return _total(known, top, rest) if rest < sum_low else None
 
 
 def _total(found: list[tuple[float, Point]], top: float, rest: float) -> Point | None:
@@ -108,28 +120,41 @@ def _total(found: list[tuple[float, Point]], top: float, rest: float) -> Point |
 
 
 def point(steps, eps: float, rtol: float) -> Point | None:
-    """delta(eps), parted there."""
-    at = parted(steps)
-    return _Sum(steps, at, eps).point(eps, rtol) if eps > 0 and at is not None else None
+    """delta(eps), parted there or below."""
+    best, at = None, parted(steps)
+    for part in PLACES if eps > 0 and at is not None else ():
+        best = meet(best, _Sum(steps, at, part * eps).point(eps, rtol))
+        if best and best.width <= ENOUGH:
+            break
+    return best
 
 
 def root(steps, log_delta: float, rtol: float, about: float) -> Root | None:
     """eps(delta), which is about `about`."""
     best, at = None, parted(steps)
-    for _ in range(TRIES):
-        if not about > 0 or at is None:
+    for part in PLACES if at is not None else ():
+        if not about > 0:
             break
-        ask = functools.partial(_Sum(steps, at, about).point, rtol=rtol)
+        best = meet(best, _root(steps, at, part, log_delta, rtol, about))
+        if best and best.width <= ENOUGH:
+            break
+        about = best.estimate if best else about
+    return best
+
+
+def _root(steps, at: int, part: float, log_delta: float, rtol: float, about: float) -> Root | None:
+    """The same, parted at that part of eps."""
+    for _ in range(TRIES):
+        ask = functools.partial(_Sum(steps, at, part * about).point, rtol=rtol)
         here, there = ask(about), ask(about * (1 + BESIDE))
         if here is None or there is None:
             break
         slope = (there.estimate - here.estimate) / (about * BESIDE)
         next_about = about + (log_delta - here.estimate) / slope if slope < 0 else 0.0
         if abs(next_about - about) < NEAR * about:
-            best = option.bracket(ask, next_about, slope, log_delta)
-            break
+            return option.bracket(ask, next_about, slope, log_delta)
         about = min(max(next_about, 0.5 * about), 2 * about)
-    return best
+    return None
 
 
 def about_root(steps, log_delta: float) -> float:

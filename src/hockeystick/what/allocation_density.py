@@ -48,14 +48,22 @@ CUT = 0.05
 LEFT = 46.0
 """Nats by which what a cut rejects is rarer than what it leaves."""
 
-JUMP, LOWERED = 3.0, 4.0
-"""Deviations of W of a term at the cut of allocation_jumps.py, and those from which a cut is lowered to it."""
+JUMP, LOWERED, SELDOM = 3.0, 4.0, 70.0
+"""Deviations of W of a term at the cut of allocation_jumps.py, and those from which a cut is lowered to it, where such
+a term is not so much rarer, in nats, than the deviations that it saves."""
 
 WORST, ROUGHEST = 1e-4, 0.1
 """Relative errors of a point that ends them, and that does where one far from a tilt may be known roughly."""
 
-REACH, JUMPS_REACH = 90.0, 400.0
-"""Deviations of W beyond which no line goes, and no points where one large term makes them up."""
+REACH, JUMPS_REACH = 90.0, (400.0, 60.0, 1e5)
+"""Deviations of W beyond which no line goes, and no points where one large term makes them up: of shallow windows, and
+of deep ones where paths know what is beyond, and where they do not."""
+
+PATHS = 0.4
+"""Sensitivity/sigma from which paths do."""
+
+DEEP = 130.0
+"""Nats from which windows are deep."""
 
 CELLS = 16
 """Of what lies beyond the points, to beyond the centre of the window; they grow from half a deviation on."""
@@ -65,7 +73,9 @@ GROWN, PLACES = 1.04, 240
 """A window's width is tried up to so many times the least one, each so much larger than the one before, by tails at so
 many places."""
 
-STEP = 5.0
+STEP, NEIGHBOURS, FINE = 5.0, 3, 1e-8
+"""Deviations from one place about which there is a line to the next; how many of the nearest ones are asked for a
+point, and the relative error from which the next one is."""
 
 
 class Points(NamedTuple):
@@ -97,17 +107,18 @@ class Points(NamedTuple):
     def part(self, place: float) -> tuple[Part, Part] | None:
         """What is below `place`, smoothed as the window is, and what is above, of REMOVE, or None where either end of
         the window is too near [theory: allocation.parts]."""
-        side, (low, high) = CLEAR * self.width, self.centres
+        clear = min(max(CLEAR, math.sqrt(2 * (10 - math.log(self.lost)))), FARTHEST_CLEAR)
+        side, (low, high) = clear * self.width, self.centres
         if self.loss[0] > place - side or low > place - 2 * side or min(self.loss[-1], high) < place + 2 * side:
             return None
         x = (self.loss - place) / self.width
         found = []
         for sign in (-1.0, 1.0):
-            at = sign * x > -CLEAR
+            at = sign * x > -clear
             log = np.log(normal_cdf(sign * x[at]))
             error = self.error[at] + U * (40 + 8 * np.abs(log) + 8 * x[at] ** 2)
-            ends = np.interp(place + self.width * np.array([-CLEAR, 0.0]), self.loss, self.log_num)
-            slope = max(float(ends[0] - ends[1]) / (CLEAR * self.width), 0.0)
+            ends = np.interp(place + self.width * np.array([-clear, 0.0]), self.loss, self.log_num)
+            slope = max(float(ends[0] - ends[1]) / side, 0.0)
             factor, order = 0.0, np.argsort(error)
             for tilt in (0.0, 0.5 * slope, slope):
                 of = self.log_num[at] + tilt * self.loss[at] + log
@@ -127,7 +138,7 @@ class Points(NamedTuple):
             )
             mass = np.exp(one.log_num) @ (1 + error)
             beyond = np.exp(one.beyond[1][1] - 0.5 * (np.maximum(one.beyond[1][0] - high, 0.0) / self.width) ** 2)
-            mass = float(mass + beyond.sum() + 40 * math.exp(-0.5 * CLEAR**2)) * (1 + U * (100 + log.size))
+            mass = float(mass + beyond.sum() + 40 * math.exp(-0.5 * clear**2)) * (1 + U * (100 + log.size))
             found.append(Part(one.columns(0), factor, mass))
         return found[0], found[1]
 
@@ -150,17 +161,22 @@ class Part(NamedTuple):
     mass: float
 
 
-CLEAR = 14.0
-"""Widths from the place at which a law is parted to where a part ends."""
+CLEAR, FARTHEST_CLEAR = 14.0, 37.4
+"""Widths from the place at which a law is parted to where a part ends, at least: what is beyond is to be as rare as
+what the window leaves out."""
+
+
+OTHERS = -25.0, -20.0, -15.0, -10.0, -5.0, 5.0, 10.0, 15.0, 20.0, 25.0
+"""Deviations about which lines see others, in deep windows."""
 
 
 class _Law:
     """Lines for the density of W, and Chernoff's bounds of its tails."""
 
-    __slots__ = ("eta", "far", "jumps", "lines", "m", "sd", "t")
+    __slots__ = ("deep", "eta", "far", "jumps", "lines", "m", "sd", "t")
 
-    def __init__(self, m: float, t: int):
-        self.m, self.t = m, t
+    def __init__(self, m: float, t: int, deep: bool = False):
+        self.m, self.t, self.deep = m, t, deep
         self.sd = math.sqrt(t * math.expm1(m * m))
         self.eta = min(0.7, CUT / m)
         self.lines: dict[float, Line | None] = {}
@@ -171,15 +187,25 @@ class _Law:
         """The line for W about z deviations; from LOWERED on its cut is that of `jumps`."""
         if z not in self.lines:
             b, low = self._cut(z), self._place(JUMP)
-            lowered = z > 0 and b > self._place(LOWERED) and low > 1 + 17 * 2 * self.eta
-            b, eta = (low, 2 * self.eta) if lowered else (b, self.eta)
-            r, mean = self._tilt(z, b, eta), max(1 + z * self.sd / self.t, 0.05)
-            found = Line(self.m, self.t, r, b, eta, mean)
+            eta, (r, held) = self.eta, self._tilt(z, b, self.eta)
+            rare = 0.5 * low * low > JUMP * z + SELDOM  # a term at the lower cut, in nats
+            lowered = z > 0 and b > self._place(LOWERED) and low > 1 + 17 * 2 * self.eta and (held or not rare)
+            if lowered:
+                b, eta = low, 2 * self.eta
+                r, _ = self._tilt(z, b, eta)
+            mean = max(1 + z * self.sd / self.t, 0.05)
+            found = Line(self.m, self.t, r, b, eta, mean, lowered)
             beyond = found.real(r + math.copysign(1 / self.sd, z))[0]
             known = math.isfinite(found.kappa) and math.isfinite(beyond) and found.rule.H > MESH_MIN
             self.lines[z] = found if known else None
             if known and lowered and self.jumps is None:
-                self.jumps = Jumps(self.sd, self.accepted, found, Line(self.m, self.t - 1, 0.0, b, eta, 0.7))
+                others = {0.0: Line(self.m, self.t - 1, 0.0, b, eta, 0.7, True)}
+                for at in OTHERS if self.deep else ():
+                    tilt, mean = self._tilt(at, b, eta)[0], max(1 + at * self.sd / self.t, 0.05)
+                    other = Line(self.m, self.t - 1, tilt, b, eta, mean, True)
+                    if math.isfinite(other.kappa) and other.rule.H > MESH_MIN:
+                        others[at] = other
+                self.jumps = Jumps(self.sd, self.accepted, found, others, self.deep)
         return self.lines[z]
 
     def _place(self, z: float) -> float:
@@ -215,10 +241,10 @@ class _Law:
         x = z * self.sd
         return float(jumps.density(np.array([x]))[0][0]) > exp(self.t * line.kappa - line.r * x) / self.sd
 
-    def _tilt(self, z: float, b: float, eta: float) -> float:
-        """z/sd, less where jumps would then be what the line mostly sees; any tilt is valid."""
+    def _tilt(self, z: float, b: float, eta: float) -> tuple[float, bool]:
+        """z/sd, less where jumps would then be what the line mostly sees, and whether that is so; any tilt is valid."""
         if z == 0:
-            return 0.0
+            return 0.0, False
         R = Rule(self.m, b, eta, 0.2, 1.0, 12 + 1.5 * max(0.0, -z) / math.sqrt(self.t))
         low, high = sorted((0.0, (3 + abs(z) * self.m) * z / self.sd))
         log = np.log(R.w + 1e-320)
@@ -228,8 +254,9 @@ class _Law:
             grown = np.exp(grown - grown.max(axis=1, keepdims=True))
             size, sums, squares = (grown @ np.array([np.ones(R.d.size), R.d, R.d**2]).T).T
             mean, var = sums / size, squares / size - (sums / size) ** 2
-            low, high = first_beyond(r, (mean * self.t > z * self.sd) | ((z > 0) & (var * self.t > 6 * self.sd**2)))
-        return low
+            wide = (z > 0) & (var * self.t > 6 * self.sd**2)
+            low, high = first_beyond(r, (mean * self.t > z * self.sd) | wide)
+        return low, bool(wide[int(np.searchsorted(r, high))])
 
     def log_tails_upper(
         self, at: np.ndarray, above: bool, depth: float, lines: list[Line]
@@ -249,8 +276,7 @@ class _Law:
         if jumps:
             for tails, found in zip((num, den), jumps.log_tails_upper(x), strict=True):
                 np.minimum(tails, found, out=tails)
-            return num, den
-        lines = [line for line in lines if line.r and (line.r > 0) == above]
+        lines = [line for line in lines if line.r and (line.r > 0) == above and not (jumps and self.beyond_cut(line))]
         for line in lines + self._far(max((abs(line.r) for line in lines), default=0.0), above, depth):
             if not math.isfinite(line.kappa):
                 continue
@@ -340,21 +366,22 @@ class _Law:
             return log, np.where(bad, np.inf, error / (value - error))
 
 
-@functools.lru_cache(4)
-def _law(m: float, t: int) -> _Law:
-    """Its lines serve all windows."""
-    return _Law(m, t)
+@functools.lru_cache(8)
+def _law(m: float, t: int, deep: bool) -> _Law:
+    """Its lines serve all windows, or all deep ones."""
+    return _Law(m, t, deep)
 
 
 class Known(NamedTuple):
     """What points are made of: logs of bounds of Pr[L > at], or Pr[L < at], under P and under Q; the log of the density
     of W and a bound of its relative error; deviations of W up to which there are points, left and right; whether one
-    large term makes up the far points."""
+    large term makes up the far points; and how many points there may be."""
 
     tails: Callable[[np.ndarray, bool], tuple[np.ndarray, np.ndarray]]
     density: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
     reached: list[float]
     slow: bool
+    most: int
 
 
 @functools.lru_cache(64)
@@ -362,12 +389,12 @@ class Known(NamedTuple):
 def points(m: float, t: int, depth: float, eta: float, reach: float, rough: bool = False) -> Points | None:
     """The law of one epoch where what is left out has a probability of at most e^-depth, or None. eta: the width of the
     window in units of 1/a. reach: deviations up to which there are points. rough: whether some may be known roughly."""
-    return points_of(m, t, depth, eta, _known(m, t, depth, reach), ROUGHEST if rough else WORST)
+    return points_of(m, t, depth, eta, known_by_lines(m, t, depth, reach), ROUGHEST if rough else WORST)
 
 
-def _known(m: float, t: int, depth: float, reach: float) -> Known:
+def known_by_lines(m: float, t: int, depth: float, reach: float) -> Known:
     """By lines for W about places STEP deviations apart."""
-    law = _law(m, t)
+    law = _law(m, t, depth > DEEP)
     found: dict[float, Line | None] = {}
     reached = [min(reach, REACH, 0.99 * t / law.sd if side < 0 else REACH) for side in (1, -1)]
     for side, last in zip((1, -1), reached, strict=True):
@@ -380,21 +407,26 @@ def _known(m: float, t: int, depth: float, reach: float) -> Known:
     lines = {z: line for z, line in sorted(found.items()) if line is not None}
     slow = any(law.beyond_cut(line) for line in lines.values())  # the density then falls slower than a tilt rises
     if slow:
-        reached[0] = JUMPS_REACH
+        reached[0] = JUMPS_REACH[(depth > DEEP) * (1 + (m < PATHS))]
 
     def density(x: np.ndarray):
-        nearest = np.abs(x[:, None] / law.sd - np.array(list(lines))[None, :]).argmin(axis=1)
-        log, error = np.zeros(x.size), np.zeros(x.size)
-        for i, line in enumerate(lines.values()):
-            at = nearest == i
-            if at.any():
-                log[at], error[at] = law.density(x[at], line)
+        order = np.abs(x[:, None] / law.sd - np.array(list(lines))[None, :]).argsort(axis=1)
+        log, error = np.zeros(x.size), np.full(x.size, np.inf)
+        for rank in range(min(NEIGHBOURS, len(lines))):
+            poor = error > FINE
+            for i, line in enumerate(lines.values()):
+                at = np.flatnonzero(poor & (order[:, rank] == i))
+                if at.size:
+                    found, off = law.density(x[at], line)
+                    better = off < error[at]
+                    log[at[better]], error[at[better]] = found[better], off[better]
         return log, error
 
     def tails(at: np.ndarray, above: bool):
         return law.log_tails_upper(at, above, depth, [*lines.values()])
 
-    return Known(tails, density, [z * law.sd for z in reached[::-1]], slow)
+    most = DEEP_POINTS_MAX if slow and law.deep else POINTS_MAX
+    return Known(tails, density, [z * law.sd for z in reached[::-1]], slow, most)
 
 
 def points_of(m: float, t: int, depth: float, eta: float, known: Known, worst: float) -> Points | None:
@@ -408,7 +440,7 @@ def points_of(m: float, t: int, depth: float, eta: float, known: Known, worst: f
         end = 9 if known.slow and side > 0 else 3.5 + eta
         width = math.sqrt(2 * (depth + 3)) * math.sqrt(1 + eta**2) / a
         tried = width
-        for span in SPANS if last < math.inf else FAR_SPANS:
+        for span in FAR_SPANS if depth > DEEP or last == math.inf else SPANS:
             at = side * np.linspace(0.0, span * tried + end * eta / a, PLACES)
             num, den = known.tails(at, side > 0)
             # E u(L), u what the window leaves out [theory: allocation.tail]
@@ -433,7 +465,7 @@ def points_of(m: float, t: int, depth: float, eta: float, known: Known, worst: f
         far = width + end * eta / a
         ends.append(side * math.ceil(min(far, abs(math.log1p(side * last / t))) / h))
     j = np.arange(ends[1] + 1, ends[0])
-    if j.size > POINTS_MAX:
+    if j.size > known.most:
         return None
     loss = j * h
     log, error = known.density(t * np.expm1(loss))
@@ -478,4 +510,5 @@ def _coarse(ends: np.ndarray, log: np.ndarray) -> np.ndarray:
 COARSE, FARTHEST, FURTHER = 30, 250.0, 240
 """Cells of what a window leaves out, and further ones up to some loss."""
 
-POINTS_MAX = 1 << 18
+POINTS_MAX, DEEP_POINTS_MAX = 1 << 18, 1 << 13
+"""Points, and those of which each is a sum over many nodes."""

@@ -24,14 +24,29 @@ from .. import _core
 from ..outward import U
 from .allocation_line import LAST, Line, log_normal_tail_upper, normal_cdf
 
-LEFT, RIGHT = 13.0, 18.0
+NEAR_WINDOW, DEEP_WINDOW = (13.0, 18.0), (38.0, 45.0)
+"""Deviations between which others sum, where what is left out of them may be e^-80, and where it may not."""
+
 SHELLS = np.array([*np.arange(0.0, 11.0), 12.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0])
 FINE = np.array([*np.arange(0.0, 9.0, 0.5), *SHELLS[9:]])
+FAR = np.array([*SHELLS, *90 * 1.5 ** np.arange(1.0, 25.0)])
 """Deviations at which shells of sums begin, for tails, and for two large terms."""
 
-MESHES = (0.1, 0.08, 0.06, 0.05, 0.04)
-NATS = 56.0
+MESHES = (0.1, 0.08, 0.06, 0.05, 0.04, 0.03, 0.025, 0.02, 0.015, 0.01, 0.0075, 0.005, 0.0035, 0.0025)
+NEAR_NATS, DEEP_NATS = 56.0, 600.0
 """Nats that aliases are below the mass of a jump."""
+
+FREQUENCIES = 1.3, 2.6
+"""Those up to which the transform of others is held to be large, over the last that their line visits."""
+
+SEEN = LAST, 36.0
+"""How far below a cut, over what it is smoothed by, rejected terms are seen."""
+
+APART, MANY = (8.0, 16.0, 30.0), (1, 7)
+"""Deviations that terms which are not rejected are left when a tail is bounded, and how many others are counted."""
+
+TILTS = (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 14.0, 18.0, 24.0, 32.0, 42.0)
+"""Of bounds of others, times their deviation."""
 
 
 Accepted = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -41,28 +56,37 @@ Accepted = tuple[np.ndarray, np.ndarray, np.ndarray]
 class Jumps:
     """Samples with a rejected term where the cut is b."""
 
-    def __init__(self, sd: float, accepted: Callable[..., Accepted], line: Line, others: Line):
-        """sd: of W; accepted: the density of W by a line; line: of t terms; others: of t - 1 at tilt 0, with the same
-        cut."""
-        self.sd, self.line, self.others = sd, line, others
+    def __init__(
+        self, sd: float, accepted: Callable[..., Accepted], line: Line, others: dict[float, Line], deep: bool = False
+    ):
+        """sd: of W; accepted: the density of W by a line; line: of t terms; others: of t - 1 with the same cut, at
+        tilt 0 and others by about where they see, in deviations. deep: whether points are asked far beyond where the
+        density is e^-130."""
+        self.nats, (left, right) = (DEEP_NATS, DEEP_WINDOW) if deep else (NEAR_NATS, NEAR_WINDOW)
+        self.deep, self.seen, self.frequencies = deep, SEEN[deep], FREQUENCIES[deep]
+        self.sd, self.line, self.others = sd, line, others[0.0]
         self.m, self.t, self.b, self.eta = line.rule.m, line.t, line.rule.b, line.rule.eta
         self.log_rejected, self.log_moved = (line.rule.log_rejected_upper(shift) for shift in (0.0, self.m))
         self.peak = self._peak_upper()
         self.mesh, self.missed = self._mesh()
-        self.y = self.mesh * np.arange(-math.ceil(LEFT * self.sd / self.mesh), math.ceil(RIGHT * self.sd / self.mesh))
-        value, error, base = accepted(self.y, others)
+        self.y = self.mesh * np.arange(-math.ceil(left * sd / self.mesh), math.ceil(right * sd / self.mesh))
+        value, error = np.zeros(self.y.size), np.zeros(self.y.size)
+        nearest = np.abs(self.y[:, None] / sd - np.array([*others])).argmin(axis=1)
+        for i, of in enumerate(others.values()):
+            at = nearest == i
+            value[at], error[at], base = accepted(self.y[at], of)
+            value[at], error[at] = value[at] * np.exp(base), error[at] * np.exp(base) + 1e-300
         least = 0.5 * np.min([np.exp(log - q * self.y) for q, log in self._peaks()], axis=0)
-        value, error = value * np.exp(base), error * np.exp(base)
         self.p, self.off = np.where(least < error, least, value), np.minimum(least, error) * (1 + 1e-9)
         self.beyond = self._beyond_upper()
 
     def _cells(self) -> tuple[np.ndarray, np.ndarray]:
         """Normal variables from beyond the last that matters on, rising."""
-        g = np.arange(self.b - 16 * self.eta, self.b + 30.0, 0.1 * self.eta)
+        g = np.arange(max(self.b - (self.seen + 2) * self.eta, 1.0), self.b + 30.0, 0.1 * self.eta)
         return g, normal_cdf((g - self.b) / self.eta)
 
     def _peak_upper(self) -> float:
-        """An upper bound of k: by cells from b - 16 eta > 1 on, to the left by psi's value there."""
+        """An upper bound of k: by cells from g >= 1 on, to the left by psi's value there."""
         g, psi = self._cells()
         high = psi[1:] * np.exp(-0.5 * g[:-1] ** 2 - self.m * g[:-1] + 0.5 * self.m**2)
         left = float(psi[0]) * math.exp(self.m**2)
@@ -81,7 +105,7 @@ class Jumps:
 
     def _mesh(self) -> tuple[float, float]:
         """The widest mesh whose aliases are rare enough, and a bound of the error of the integral by it."""
-        top, t = self.others.top, self.t
+        top, t = self.frequencies * self.others.top, self.t
         far = math.exp(min(self.others.log_tail_upper(top), 50.0))  # C(0)^(t-1) <= 1
         mass = math.exp(self.log_rejected)
         best = (math.inf, MESHES[-1])
@@ -90,20 +114,20 @@ class Jumps:
             near = whole - top
             if not near > 0:
                 continue
-            for tau in (0.2, 0.4, 0.7):
+            for tau in (0.2, 0.4, 0.7, 1.1, 1.5):
                 if self.m * tau > 1.5:
                     continue
                 grown = math.exp(0.5 * tau * tau * (1 + self.eta**-2))
                 sums = grown * self._decay_upper(tau, near, whole)
                 bound = t / math.pi * (2 * top * sums + 2 * far * (mass + sums)) * (1 + 1e-6)
                 best = min(best, (bound, part))
-            if best[0] < math.exp(-NATS) * t * mass / self.sd:
+            if best[0] < math.exp(-self.nats) * t * mass / self.sd:
                 break
         return best[1] * self.sd, best[0]
 
     def _peaks(self) -> list[tuple[float, float]]:
         """Tilts q and logs of bounds of e^{qy} p(y)."""
-        tilts = [side * q / self.sd for side in (1, -1) for q in (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0)]
+        tilts = [side * q / self.sd for side in (1, -1) for q in TILTS]
         peaks = [(q, self.others.log_peak_upper(q)) for q in tilts]
         return [(q, log) for q, log in peaks if log < 300]  # not NaN
 
@@ -122,10 +146,13 @@ class Jumps:
     def density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """That of samples with a rejected term at x, and a bound of its absolute error."""
         rows = np.array([self.y, self.p, self.off])
-        value, off, rough = _core.term_jumps(self.m, self.b, self.eta, LAST, np.ascontiguousarray(x), rows)
-        last = self.b - LAST * self.eta  # psi n/X, bounded by a normal density, rises up to there if n/X falls slower
-        far = 0.5 * last * last + self.m * last - 0.5 * self.m**2 if LAST / self.eta > last + self.m else -(self.m**2)
-        unseen = math.exp(-0.5 * LAST**2 - far) / self.m
+        value, off, rough = _core.term_jumps(self.m, self.b, self.eta, self.seen, np.ascontiguousarray(x), rows)
+        last = (
+            self.b - self.seen * self.eta
+        )  # psi n/X, bounded by a normal density, rises up to there if n/X falls slower
+        rises = self.seen / self.eta > last + self.m
+        far = 0.5 * last * last + self.m * last - 0.5 * self.m**2 if rises else -(self.m**2)
+        unseen = math.exp(-0.5 * self.seen**2 - far) / self.m
         size = np.abs(self.p)
         scale = self.t * self.mesh  # [theory: allocation.jump]
         error = scale * (off * (1 + 1e-9) + U * (rough + (self.y.size + 2) * (value + 2 * off)))
@@ -135,7 +162,7 @@ class Jumps:
     def _accepted_upper(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Logs of Chernoff's bounds of Pr[sum of up to t accepted terms > y], under Q and under P."""
         den, num = np.zeros(y.size), np.zeros(y.size)
-        for q in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0):
+        for q in (1.0, *TILTS):
             tilt = q / self.sd
             kappa, slope, off = self.line.real(tilt)
             if not math.isfinite(kappa):
@@ -153,24 +180,32 @@ class Jumps:
         return math.log(self.t) + np.minimum(den, self.log_rejected), np.minimum(num, self.log_moved)
 
     def beyond_upper(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds of Pr[W > y] under Q and under P: none rejected, or one beyond y - 8 sd, or one and the others beyond
-        8 sd or themselves with a rejected one."""
-        den, num = self._accepted_upper(y)
-        far, far_x = self._accepted_upper(np.array([8 * self.sd]))
-        one, one_x = self._jump_upper(y - 8 * self.sd)
-        any_den = math.log(self.t) + self.log_rejected
-        any_num = float(np.logaddexp(any_den, self.log_moved))
-        out = np.exp(den) + np.exp(one) + math.exp(any_den) * (math.exp(far[0]) + math.exp(any_den))
-        out_x = np.exp(num) + np.exp(one) + np.exp(one_x) + math.exp(any_num) * (math.exp(far_x[0]) + math.exp(any_num))
-        return np.minimum(out, 1.0) * (1 + 1e-9), np.minimum(out_x, 1.0) * (1 + 1e-9)
+        """Bounds of Pr[W > y] under Q and under P: none rejected; or the others beyond `apart`; or j of them, of which
+        one is beyond a j-th of what is left, for j up to MANY; or more."""
+        many = MANY[self.deep]
+        den, num = (np.exp(log) for log in self._accepted_upper(y))
+        any_den = math.exp(math.log(self.t) + self.log_rejected)
+        any_num = any_den + math.exp(self.log_moved)
+        best, best_x = np.ones(y.size), np.ones(y.size)
+        for apart in APART[: 3 if self.deep else 1]:
+            far, far_x = (math.exp(log[0]) for log in self._accepted_upper(np.array([apart * self.sd])))
+            out = den + math.expm1(any_den) * far + any_den ** (many + 1)
+            out_x = num + math.expm1(any_num) * far_x + any_num ** (many + 1)
+            for j in range(1, many + 1):
+                one, one_x = (np.exp(log) for log in self._jump_upper((y - apart * self.sd) / j))
+                out += any_den ** (j - 1) * one
+                out_x += any_num ** (j - 1) * (one + one_x)
+            best, best_x = np.minimum(best, out), np.minimum(best_x, out_x)
+        return best * (1 + 1e-9), best_x * (1 + 1e-9)
 
     def log_tails_upper(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Logs of bounds of Pr[W > x] under P and under Q: a rejected term makes up for what the others, in a shell,
         leave."""
         den, num = self._accepted_upper(x)
-        others, others_x = self.beyond_upper(SHELLS * self.sd)
+        shells = FAR if self.deep else SHELLS
+        others, others_x = self.beyond_upper(shells * self.sd)
         others[0] = others_x[0] = 1.0
-        ends = np.append(SHELLS[1:], np.inf) * self.sd
+        ends = np.append(shells[1:], np.inf) * self.sd
         one, one_x = self._jump_upper((x[:, None] - ends[None, :]).ravel())
         one, one_x = (np.exp(z).reshape(x.size, ends.size) for z in (one, one_x))
         return np.log(np.exp(num) + (one + one_x) @ others_x) + 1e-9, np.log(np.exp(den) + one @ others) + 1e-9
@@ -179,7 +214,7 @@ class Jumps:
         """Bound of the density at x of samples with two rejected terms or more [theory: allocation.jump]: the smaller
         one by cells of the normal variable, what is neither by shells; the larger one makes up for the rest."""
         g = np.append(
-            self.b + self.eta * np.append(np.arange(-LAST, -4.0), np.arange(-4.0, 3.0, 0.25)),
+            self.b + self.eta * np.append(np.arange(-self.seen, -4.0), np.arange(-4.0, 3.0, 0.25)),
             self.b + 3 * self.eta + 6 * np.linspace(0.0, 1.0, 40) ** 2,
         )
         psi = normal_cdf((g - self.b) / self.eta)
@@ -187,7 +222,7 @@ class Jumps:
         mass = np.append(
             0.4 * psi[1:] * np.exp(-0.5 * g[:-1] ** 2) * np.diff(g), math.exp(log_normal_tail_upper(float(g[-1])))
         )
-        starts = FINE * self.sd
+        starts = np.append(FINE, FAR[SHELLS.size :] if self.deep else []) * self.sd
         others = self.beyond_upper(starts)[0]
         others[0] = 1.0
         first = max(4 * self.sd, float(x.min()))

@@ -13,8 +13,9 @@ import numpy as np
 from .. import _core
 from ..outward import DOWN, U
 
-LAST = 12.0
-"""A cut is sharp LAST eta beyond b."""
+LAST, LARGEST = 16.0, 37.4
+"""A cut is sharp LAST eta beyond b, or, unless it is to be smooth, at LARGEST, where a normal density is still a number
+of a double."""
 
 TAUS = (9.0, 6.5, 4.5, 3.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.25, 0.17, 0.12, 0.08, 0.05)
 NATS = 46.0
@@ -84,16 +85,18 @@ class Rule:
         "moved",
         "q0",
         "q1",
+        "sharp",
         "size",
         "tau",
         "top",
         "w",
     )
 
-    def __init__(self, m: float, b: float, eta: float, H: float, tau: float, wide: float):
+    def __init__(self, m: float, b: float, eta: float, H: float, tau: float, wide: float, smooth: bool = False):
         H = math.ldexp(math.floor(math.ldexp(H, 30)), -30)  # so that the nodes are numbers of a double
         self.m, self.b, self.eta, self.H, self.tau = m, b, eta, H, tau
-        self.g = g = H * np.arange(-math.ceil(wide / H), math.ceil((b + LAST * eta) / H) + 1)
+        last = b + LAST * eta if smooth else min(b + LAST * eta, LARGEST)
+        self.g = g = H * np.arange(-math.ceil(wide / H), math.ceil(last / H) + 1)
         self.d = np.expm1(m * g - 0.5 * m * m)
         self.X = 1 + self.d
         at = (b - g) / eta
@@ -104,6 +107,7 @@ class Rule:
         """Relative errors of w, 40u, of the terms that they weigh, 30u, and of sums in LANES parts."""
         self.moved = U * ((4 * np.abs(m * g) + 3 * m * m) * self.X + 4 * np.abs(self.d))  # errors of d
         self.end = float(g[-1]) + 0.5 * H
+        self.sharp = max(self.end - b, 0.0) / eta
         self.top = math.exp(m * self.end - 0.5 * m * m)  # X there
         scale = math.sqrt(1 + eta * eta)
         self.q0 = tail_of(b / scale)
@@ -157,7 +161,8 @@ class Rule:
     def log_rejected_upper(self, shift: float) -> float:
         """log of a bound of Pr[a term is rejected], its normal variable moved by `shift`."""
         smooth = log_normal_tail_upper((self.b - shift) / math.sqrt(1 + self.eta**2))
-        return float(np.logaddexp(smooth, log_normal_tail_upper(self.end - shift) + math.log(2) - 0.5 * LAST**2)) + 1e-6
+        sharp = log_normal_tail_upper(self.end - shift) + math.log(2) - 0.5 * self.sharp**2
+        return float(np.logaddexp(smooth, sharp)) + 1e-6
 
     def log_inverse_upper(self, q: float) -> float:
         """log of an upper bound of E chi e^{-qX}/X by cells."""
@@ -168,17 +173,17 @@ class Rule:
 
     def log_end_upper(self, tau: float) -> float:
         """log of a bound of |n chi| within tau of the last place."""
-        x = (self.end - self.b) / self.eta
-        return 0.5 * tau * tau * (1 + self.eta**-2) - 0.5 * self.end**2 - 0.5 * x * x - 1.6
+        log_chi = -0.5 * self.sharp**2 - (0.69 if self.end > self.b else 0.0)
+        return 0.5 * tau * tau * (1 + self.eta**-2) - 0.5 * self.end**2 + log_chi - 0.91
 
 
 class Line:
     """C(s)^t on Re s = -r. kappa: log C(-r); slope: its derivative; off: error of kappa."""
 
-    __slots__ = ("_peaks", "kappa", "known", "m", "off", "r", "rule", "slope", "t", "top")
+    __slots__ = ("_peaks", "kappa", "known", "m", "off", "r", "rule", "slope", "smooth", "t", "top")
 
-    def __init__(self, m: float, t: int, r: float, b: float, eta: float, mean: float):
-        self.m, self.t, self.r = m, t, r
+    def __init__(self, m: float, t: int, r: float, b: float, eta: float, mean: float, smooth: bool = False):
+        self.m, self.t, self.r, self.smooth = m, t, r, smooth
         self.known: dict[float, tuple[float, float, float]] = {}
         self.top = 9.8 / (m * math.sqrt(t) * min(1.0, mean))
         self.rule = self._place(b, eta)
@@ -190,17 +195,18 @@ class Line:
         m, r, want = self.m, self.r, NATS + math.log(self.t)
         turn = max(0.0, -r) * m  # e^{rd} as far as it moves the normal variable
         wide = min(math.sqrt(2 * (want + 6 + max(0.0, -r))), turn + math.sqrt(2 * (want + 6) + turn * (turn + m)))
-        coarse = Rule(m, b, eta, min(0.25, 0.5 * eta), 1.0, wide)
+        coarse = Rule(m, b, eta, min(0.25, 0.5 * eta), 1.0, wide, self.smooth)
         best = (0.0, 1.0)
         taus = [tau for tau in TAUS if m * tau <= 1.4]
         rhos = np.array([max(r, r * math.cos(m * tau) + self.top * math.sin(m * tau)) for tau in taus])
-        edges = np.log(np.exp(np.multiply.outer(rhos, coarse.d)) @ coarse.w) + rhos - r
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is not held to be small
+            edges = np.log(np.exp(np.multiply.outer(rhos, coarse.d)) @ coarse.w) + rhos - r
         for tau, rho, edge in zip(taus, rhos.tolist(), edges.tolist(), strict=True):
             if coarse.log_end_upper(tau) + rho * coarse.top - r > -want:
                 continue
             total = want + 2 + max(edge, 0.0) + 0.5 * tau * tau * (1 + eta**-2)
             best = max(best, (2 * math.pi * tau / total, tau))
-        return Rule(m, b, eta, max(best[0], MESH_MIN), best[1], wide)
+        return Rule(m, b, eta, max(best[0], MESH_MIN), best[1], wide, self.smooth)
 
     def real(self, r: float) -> tuple[float, float, float]:
         """log C(-r), its derivative, and a bound of the error of the first."""
@@ -245,7 +251,7 @@ class Line:
         left = math.exp(-0.5 * float(R.g[0]) ** 2) * (exp(self.log_left_upper(r, -float(R.g[0]))) + side)
         last, top = R.log_end_upper(R.tau), R.top
         right = 2 * R.tau * (math.exp(min(last + rho * top - r, 700)) + side * top * math.exp(last))
-        right += 2 * tail_of(R.end - self.m) * math.exp(-0.5 * LAST**2) * side
+        right += 2 * tail_of(R.end - self.m) * math.exp(-0.5 * R.sharp**2) * side
         return R.miss * (edge + right + side) + left + right
 
     def log_tail_upper(self, y: float) -> float:

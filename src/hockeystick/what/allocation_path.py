@@ -25,7 +25,7 @@ import numpy as np
 from ..gauss import legendre_rule
 from ..outward import U
 from . import allocation_epoch as epoch
-from .allocation_density import ROUGHEST, WORST, Known, Points, points_of
+from .allocation_density import POINTS_MAX, ROUGHEST, WORST, Known, Points, known_by_lines, points_of
 from .allocation_epoch import MORE
 from .allocation_line import log_normal_tails_upper
 
@@ -271,8 +271,23 @@ def law(m: float, t: int) -> _Law:
 def points(m: float, t: int, depth: float, eta: float, rough: bool = False) -> Points | None:
     """As allocation_density.points, as far as the window reaches."""
     of = law(m, t)
-    known = Known(of.log_tails_upper, of.at, [t * (1 - 1e-9), math.inf], True)
+
+    def density(x: np.ndarray):
+        """By paths, or by lines, which know more of what is as rare without a large term as with one."""
+        log, error = of.at(x)
+        poor = np.flatnonzero(~(error < POOR))
+        if poor.size and m <= LINES:
+            found, off = known_by_lines(m, t, depth, math.inf).density(x[poor])
+            better = off < error[poor]
+            log[poor[better]], error[poor[better]] = found[better], off[better]
+        return log, error
+
+    known = Known(of.log_tails_upper, density, [t * (1 - 1e-9), math.inf], True, POINTS_MAX)
     return points_of(m, t, depth, eta, known, ROUGHEST if rough else WORST)
+
+
+POOR, LINES = 1e-8, 1.3
+"""Relative error from which lines are asked as well, and sensitivity/sigma up to which."""
 
 
 def _boxes(centre: complex, way: complex, half: float, wide: float, across: int, oval: bool = True) -> np.ndarray:
