@@ -122,7 +122,9 @@ def _total(found: list[tuple[float, Point]], top: float, rest: float) -> Point |
 def point(steps, eps: float, rtol: float) -> Point | None:
     """delta(eps), parted there or below."""
     best, at = None, parted(steps)
-    for part in PLACES if eps > 0 and at is not None else ():
+    if at is None or not eps > 0:
+        return None
+    for part in PLACES:
         best = meet(best, _Sum(steps, at, part * eps).point(eps, rtol))
         if best and best.width <= ENOUGH:
             break
@@ -132,7 +134,9 @@ def point(steps, eps: float, rtol: float) -> Point | None:
 def root(steps, log_delta: float, rtol: float, about: float) -> Root | None:
     """eps(delta), which is about `about`."""
     best, at = None, parted(steps)
-    for part in PLACES if at is not None else ():
+    if at is None:
+        return None
+    for part in PLACES:
         if not about > 0:
             break
         best = meet(best, _root(steps, at, part, log_delta, rtol, about))
