@@ -218,6 +218,7 @@ def test_numbers_that_a_double_does_not_hold_are_refused():
     for ask in (
         lambda: hs.gaussian(third),
         lambda: hs.gaussian(2**60 + 1, sensitivity=2**60),
+        lambda: hs.gaussian(np.int64(2**60 + 129), sensitivity=2.0**60),
         lambda: hs.epsilon(hs.gaussian(1.0), np.array([third])),
         lambda: hs.epsilon_batch(np.array([third + 1]), 0.1, 10, 1e-5),
         lambda: hs.from_curve([1.0], np.array([third])),

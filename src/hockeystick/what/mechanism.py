@@ -43,6 +43,8 @@ def real(name: str, value: Any, allowed: str) -> float:
         value, int | float | np.number | Decimal | Fraction
     ):
         raise DomainError(f"{name} must be a real number {allowed}, got {value!r}")
+    if isinstance(value, np.integer):
+        value = int(value)  # numpy compares a long integer as a double
     try:
         number = float(value)
         if number == value or value != value:
