@@ -195,7 +195,7 @@ def test_cdfs_that_are_bad_where_a_query_looks(value):
 def test_bad_mixtures():
     refuses(lambda: hs.gaussian_mixture(1.0, [1.0, 2.0], [0.5, 0.4]), "probabilities", "sum to 1")
     refuses(lambda: hs.gaussian_mixture(1.0, [1.0], [0.5, 0.5]), "lengths")
-    refuses(lambda: hs.gaussian_mixture(1.0, [1.0, -1.0], [0.5, 0.5]), "shifts", "-1.0", "entry 1")
+    refuses(lambda: hs.gaussian_mixture(1.0, [1.0, -1.0], [0.5, 0.5]), "shifts[1]", "-1.0")
     refuses(lambda: hs.gaussian_mixture(1.0, [0.0], [1.0]), "shifts")
     refuses(lambda: hs.gaussian_mixture(1.0, [NAN], [1.0]), "shifts")
     refuses(lambda: hs.public_mixture([hs.gaussian(1.0)], [0.5]), "weights", "sum to 1")

@@ -334,7 +334,7 @@ def test_other_bad_input():
         hs.truncated_poisson_subsampled(base, 0.1, dataset_size=10, max_batch=3, assume_fixed_n=1)
     with pytest.raises(hs.DomainError, match="one entry an iteration"):
         hs.cyclic_poisson(base, 0.1, iterations=5, bands=2, dataset_size=10, column_norms=[1.0, 2.0])
-    with pytest.raises(hs.DomainError, match="finite and > 0"):
+    with pytest.raises(hs.DomainError, match=r"column_norms\[1\] must be a finite number > 0"):
         hs.cyclic_poisson(base, 0.1, iterations=2, bands=2, dataset_size=10, column_norms=[1.0, 0.0])
     with pytest.raises(hs.DomainError, match="per_record"):
         hs.cyclic_poisson(base, 0.1, iterations=5, bands=2, dataset_size=10, per_record=1)

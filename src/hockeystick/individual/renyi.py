@@ -348,10 +348,7 @@ def _given_budgets(budgets, n: int) -> tuple[float, ...]:
 
 def _target(eps: Any, delta: Any) -> tuple[float, float]:
     """(eps, delta) as numbers, if a filter can hold them."""
-    eps, delta = positive("eps", eps), positive("delta", delta)
-    if not delta < 1:
-        raise DomainError(f"delta must be a number in (0, 1), got {delta!r}")
-    return eps, delta
+    return positive("eps", eps), within("delta", delta, 0, 1, "()")
 
 
 def _shares(orders: tuple[float, ...], weights: tuple[float, ...], eps: float, delta: float) -> Shares:

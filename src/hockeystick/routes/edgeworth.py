@@ -22,9 +22,9 @@ from .. import _core, scratch
 from .._core import Rows
 from ..answers import Point, Root, larger
 from ..arguments import exp_lower, exp_upper, respelled
-from ..bound import AccuracyError, Bound, Budget, DomainError
+from ..bound import AccuracyError, Bound, Budget
 from ..outward import log_floor, log_slack
-from ..what.mechanism import real, within
+from ..what.mechanism import positive, within
 from . import bounds, eeai
 from .contour import NARROW, RTOL, SMALL_SHARE, margin
 from .eeai import eeai_delta, eeai_epsilon
@@ -404,10 +404,7 @@ def prawitz_epsilon(
 def _limit(limit) -> float:
     if limit is None:
         return 0.0
-    limit = real("limit", limit, "> 0, or None")
-    if not 0 < limit < math.inf:
-        raise DomainError(f"limit must be a finite number > 0, or None, got {limit!r}")
-    return limit
+    return positive("limit", limit)
 
 
 def _bound(ends, terms) -> Bound:

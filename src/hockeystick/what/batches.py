@@ -5,14 +5,13 @@ were drawn: dividing the noisy sum by the realised batch size is not covered, di
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..arguments import respelled
 from ..bound import DomainError
-from .mechanism import K_MAX, Q_MIN, Gaussian, Mechanism, count, flag, gaussian, real, within
+from .mechanism import K_MAX, Q_MIN, Gaussian, Mechanism, count, flag, gaussian, positive, real, within
 
 if TYPE_CHECKING:
     import numpy as np
@@ -257,12 +256,9 @@ def cyclic_poisson(
     if max_batch is not None:
         max_batch = count("max_batch", max_batch, 0)
     if column_norms is not None:
-        column_norms = tuple(real(f"column_norms[{i}]", x, "> 0") for i, x in enumerate(column_norms))
+        column_norms = tuple(positive(f"column_norms[{i}]", x) for i, x in enumerate(column_norms))
         if len(column_norms) != iterations:
             raise DomainError(f"column_norms needs one entry an iteration ({iterations}), got {len(column_norms)}")
-        for i, x in enumerate(column_norms):
-            if not 0 < x < math.inf:
-                raise DomainError(f"column_norms must be finite and > 0, got {x!r} at entry {i}")
         for x in (min(column_norms), max(column_norms)):
             gaussian(mechanism.sigma, sensitivity=mechanism.sensitivity * x)  # refuses what a double cannot carry
     return CyclicPoisson(mechanism, q, iterations, bands, size, max_batch, column_norms, flag("per_record", per_record))

@@ -85,16 +85,13 @@ def gaussian_mixture(sigma: float, shifts: Iterable[float], probabilities: Itera
     >>> max(b.lower for b in bounds) <= min(b.upper for b in bounds)
     True
     """
-    shifts = tuple(real(f"shifts[{i}]", x, ">= 0") for i, x in enumerate(shifts))
+    shifts = tuple(within(f"shifts[{i}]", x, 0, math.inf, "[)") for i, x in enumerate(shifts))
     probabilities = _weights("probabilities", probabilities)
     if len(shifts) != len(probabilities) or not 1 <= len(shifts) <= SHIFTS_MAX:
         raise DomainError(
             f"shifts and probabilities need equal lengths from 1 to {SHIFTS_MAX}, got {len(shifts)} and "
             f"{len(probabilities)}"
         )
-    for i, x in enumerate(shifts):
-        if not 0 <= x < math.inf:
-            raise DomainError(f"shifts must be finite and >= 0, got {x!r} at entry {i}")
     largest = max(shifts)
     if not largest > 0:
         raise DomainError("shifts must hold a number > 0: a mixture that never moves is the empty run")

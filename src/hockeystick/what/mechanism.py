@@ -243,17 +243,8 @@ def gaussian(sigma: float, *, sensitivity: float = 1.0) -> Gaussian:
     >>> hs.gaussian(2.0) * 10
     Run(10 x Gaussian(sigma=2.0, sensitivity=1.0))
     """
-    sigma = real("sigma", sigma, "> 0")
-    sensitivity = real("sensitivity", sensitivity, "> 0")
-    if not 0 < sensitivity < math.inf:
-        raise DomainError(f"sensitivity must be a finite number > 0, got {sensitivity!r}")
-    lo, hi = SIGMA_RANGE
-    if not lo <= sigma / sensitivity <= hi:
-        raise DomainError(
-            f"sigma must be a number > 0 with sigma/sensitivity from {lo:g} to {hi:g}, "
-            f"got sigma={sigma!r} (sensitivity={sensitivity!r})"
-        )
-    return Gaussian(sigma, sensitivity)
+    sensitivity = positive("sensitivity", sensitivity)
+    return Gaussian(noise("sigma", sigma, sensitivity, SIGMA_RANGE), sensitivity)
 
 
 def poisson_subsampled(mechanism: Mechanism, q: float) -> Mechanism:
