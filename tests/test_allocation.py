@@ -468,6 +468,12 @@ def test_a_condition_that_fails_is_refused_where_it_is_said():  # [theory: alloc
     assert hs.read_log(kept) == hs.random_allocation(hs.gaussian(2.0), 100) * 1
 
 
+def test_a_delta_far_below_all_doubles():
+    """What a line leaves out, over e^-1600, is no double: it was an OverflowError."""
+    bound = hs.delta(hs.random_allocation(hs.gaussian(10.0), 100), 1.0)
+    assert bound.lower == 0.0 and 0.0 < bound.upper <= 5e-324
+
+
 @pytest.mark.parametrize(
     ("sigma", "t", "epochs", "eps", "direction"),
     [

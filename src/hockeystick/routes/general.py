@@ -550,7 +550,7 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
         return False
     if not found.lost:
         return mixed.log_delta_upper(found.run, eps) <= log_delta
-    left_out = math.exp(math.log(found.lost) + 1e-9 - log_delta)
+    left_out = math.exp(min(math.log(found.lost) + 1e-9 - log_delta, 0.0))
     return left_out < 0.5 and mixed.log_delta_upper(found.run, eps) <= log_delta + math.log1p(-left_out) - 1e-12
 
 

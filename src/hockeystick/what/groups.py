@@ -199,7 +199,8 @@ def group(step: Mechanism | Run, size: int | Sequence[float]) -> Mechanism | Run
     -----
     On a truncated sample the group's records and all others compete for places: given the others that are used, and how
     many, the group's are few or as many as there is room for. Records that are zeroed keep their places; records that
-    come or go ("add_remove") would move others, and are refused.
+    come or go ("add_remove") would move others, and are refused. A group of one is the step itself, whose published
+    pair [Gan25] may lie above that of two.
 
     Conditions C1 to C5 of `random_allocation` hold for every record of the group, with a coin of its own in every step
     in place of the step that is drawn: coins are independent of the data, of all outputs, of each other and of those
