@@ -200,13 +200,6 @@ def test_width_falls_like_one_over_sqrt_k():  # [theory: saddle.berry-esseen]
     assert widths[1] / widths[2] == pytest.approx(math.sqrt(10), rel=0.1)
 
 
-def test_sharing_is_the_larger_direction():
-    run = sgm(2.0, 0.01, 3000)
-    one, two, both = (hs.epsilon(run, 1e-5, route="saddlepoint", direction=d) for d in ("remove", "add", "both"))
-    for end in ("lower", "estimate", "upper"):
-        assert getattr(both, end) == max(getattr(one, end), getattr(two, end))
-
-
 # corners
 
 
