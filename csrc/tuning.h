@@ -41,13 +41,15 @@
 #define HS_FALL_LONG 3000 /* and where so many lead to frequencies at which a bound for all larger ones is enough */
 
 /* The certified root. */
-#define HS_ROOT_NEWTON 60   /* evaluations of the curve for the estimate */
-#define HS_ROOT_LOST 16     /* of these with a value lost in its errors, where no end will be certified */
-#define HS_ROOT_SHORT 0.01  /* of the bracket: a shorter step of the tangent is none */
-#define HS_ROOT_OUTWARD 30  /* evaluations for each end */
-#define HS_ROOT_NEARBY 10   /* after so many the distance is doubled from one trial to the next */
-#define HS_ROOT_NEAR 0.05   /* of the width of the curve at a point: what Newton may leave of the distance */
-#define HS_ROOT_GROWTH 1.25 /* of the distance from one trial of an end to the next */
+#define HS_ROOT_NEWTON 60    /* evaluations of the curve for the estimate */
+#define HS_ROOT_LOST 16      /* of these with a value lost in its errors, where no end will be certified */
+#define HS_ROOT_SHORT 0.01   /* of the bracket: a shorter step of the tangent is none */
+#define HS_ROOT_OUTWARD 30   /* evaluations for each end */
+#define HS_ROOT_NEARBY 10    /* after so many the distance is doubled from one trial to the next */
+#define HS_ROOT_NEAR 0.05    /* of the width of the curve at a point: what Newton may leave of the distance */
+#define HS_ROOT_GROWTH 1.25  /* of the distance from one trial of an end to the next */
+#define HS_ROOT_PLACES 8     /* at which lines are made until a root is within reach */
+#define HS_ROOT_HOPELESS 1e3 /* upper over lower end; from a second such place on no other is tried */
 
 /* The hyperbola. */
 #define HS_HYP_JUMPS 4    /* nats that phi falls by before it levels off, below which it is asked before a short line */

@@ -20,6 +20,10 @@
  *   inner       panels of bulk.c, through K(c) and every node [theory: small.bulk-line, small.bulk-apart].
  *   rounding    as in contour.c; C(k,j) by Stirling's series; sums over j by Horner's rule [theory: small.counts-sum].
  *
+ * Without it 7.8 % of the extreme questions of `python benchmarks/widths.py` are wider than 1e-6 (0.8 with it), and
+ *   the 99th of 100 takes 97 ms (13); without one jump apart 0.5 % of sparse ones are wider than 1e-3 (0.2), and 30
+ *   ms (17).
+ *
  * What it does not do: ADD, whose losses are bounded; several distinct steps; runs whose bulk alone matters.
  */
 #include "line/counts.h"
@@ -33,7 +37,6 @@
 #define TILTS 24
 #define ALONE 64  /* terms of a sum of few, one by one */
 #define SHARE 0.9 /* of e^v at the place that parts jumps from the bulk */
-#define PLACES 6
 
 typedef struct {
     hs_bulk J, G;
@@ -413,8 +416,9 @@ static int prepare_counts(jump_counts *A, double log_delta)
 }
 
 /* The line for eps, about the place of e^log_delta. */
-static int make_counts(jump_counts *A, double eps, double log_delta)
+static int make_counts(void *made, double eps, double log_delta)
 {
+    jump_counts *A = (jump_counts *)made;
     int st = part_law(A, log_delta - MARGIN, A->c, 0);
     if (st || (st = place_counts(A, eps, log_delta))) return st;
     return prepare_counts(A, log_delta);
@@ -523,24 +527,11 @@ int hs_counts_eps(double m, double q, double k, double log_delta, const hs_rule 
     jump_counts A;
     hs_value v;
     hs_tilt at;
-    hs_curve curve = {.at = counts_at, .self = &A, .log_delta = log_delta};
-    double eps, move;
-    int i, st = open_counts(&A, m, q, k, rule, work, n_work);
+    hs_placed_curve curve = {make_counts, counts_at, &A, &A.reach};
+    int st = open_counts(&A, m, q, k, rule, work, n_work);
     if (st) return st;
     if ((st = about_counts(&A, 0, log_delta, log_delta - MARGIN, &at))) return st;
-    for (eps = at.eps, i = 0; i < PLACES; i++) {
-        if (!(eps > 0)) return HS_NO_BRACKET;
-        if ((st = make_counts(&A, eps, log_delta))) return st;
-        counts_at(&A, eps, &v);
-        if (!(v.value > 0 && v.slope > 0)) return HS_TOO_WIDE;
-        move = (v.log_scale + log(v.value) - log_delta) * v.value / v.slope;
-        if (3 * fabs(move) < A.reach) break;
-        eps += fmax(-0.3 * eps, fmin(0.3 * eps, move));
-    }
-    curve.start = eps;
-    curve.reach = curve.step = A.reach;
-    curve.bend = 4 / A.reach;
-    if ((st = hs_root_find(&curve, out, &v))) return st;
+    if ((st = hs_root_walk(&curve, at.eps, log_delta, out, &v))) return st;
     hs_value_point(&v, A.part.F.N + 1, &out->delta);
     return HS_OK;
 }

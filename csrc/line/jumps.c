@@ -21,6 +21,11 @@
  *               small.bulk].
  *   rounding    of nodes, moments, coefficients and exponents [theory: rounding.first-order].
  *
+ * Nothing else answers its cases (`python benchmarks/widths.py`, seed 1). Without it 12 % of sparse questions are
+ *   wider than 1e-6 (1.8 with it), 8 % wider than 1e-3 (0.2), and the 99th of 100 takes 65 ms (17). Without pairs:
+ *   replaced records 0.3 % above 1e-3 (0), the slowest truncated one 179 ms (63). Without distinct steps: unlike 0.5
+ *   % above 1e-3 (0.1). Two jumps by a union bound: sparse 2.8 % above 1e-6, 23 ms.
+ *
  * What it does not do: ADD of plain steps, whose losses are bounded; bulks too wide for the expansion.
  */
 #include "line/counts.h"

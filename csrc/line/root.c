@@ -98,6 +98,41 @@ int hs_root_find(const hs_curve *f, hs_crossing *out, hs_value *v)
     return hs_root_bracket(f, out->estimate, left, v, &out->lower, &out->upper) == 3 ? HS_OK : HS_NO_BRACKET;
 }
 
+/* The length of the way to a target of log delta `gap` below, over Newton's step, where delta falls as those of normal
+ * laws do: the square root of -log delta is about linear. */
+static double root_share(double gap, double log_delta)
+{
+    double now = gap + log_delta;
+    return now < 0 ? 2 * sqrt(-now) / (sqrt(-log_delta) + sqrt(-now)) : 1;
+}
+
+int hs_root_walk(const hs_placed_curve *f, double eps, double log_delta, hs_crossing *out, hs_value *v)
+{
+    hs_curve curve = {.at = f->at, .self = f->self, .log_delta = log_delta};
+    double move, gap, last[2] = {0, 0};
+    int i, st, lost = 0;
+    for (i = 0; i < HS_ROOT_PLACES; i++) { /* the saddle's own estimate of delta is far off where few jumps make it */
+        if (!(eps > 0)) return HS_NO_BRACKET;
+        if ((st = f->make(f->self, eps, log_delta))) return st;
+        f->at(f->self, eps, v);
+        lost += !(v->upper < HS_ROOT_HOPELESS * v->lower);
+        if (!(v->value > 0 && v->slope > 0 && lost < 2)) return HS_TOO_WIDE;
+        gap = v->log_scale + log(v->value) - log_delta;
+        move = gap * v->value / v->slope;
+        if (3 * fabs(move) < *f->reach) break;
+        move *= root_share(gap, log_delta);
+        if (gap * last[1] < 0 && !(move * (last[0] - eps) > 0 && fabs(move) < fabs(last[0] - eps)))
+            move = -gap * (eps - last[0]) / (gap - last[1]); /* between two, the secant */
+        last[0] = eps;
+        last[1] = gap;
+        eps += fmax(-0.5 * eps, fmin(eps, move));
+    }
+    curve.start = eps;
+    curve.reach = curve.step = fmin(*f->reach, 0.9 * eps);
+    curve.bend = 4 / *f->reach;
+    return hs_root_find(&curve, out, v);
+}
+
 void hs_value_ends(hs_value *v, double s)
 {
     int raise = s < 0 && s >= -1;

@@ -39,6 +39,18 @@ int hs_root_bracket(const hs_curve *f, double eps, double left, const hs_value *
 /* Both, from the curve's start: HS_NO_BRACKET, HS_TOO_WIDE, or HS_OK with out->delta left to the caller. */
 int hs_root_find(const hs_curve *f, hs_crossing *out, hs_value *v);
 
+/* A curve whose points are certified near the place where a line is made: `make` makes it for eps, delta being about
+ * e^log_delta; *reach: how far from there it is good, once made. */
+typedef struct {
+    int (*make)(void *self, double eps, double log_delta);
+    void (*at)(const void *self, double eps, hs_value *v);
+    void *self;
+    const double *reach;
+} hs_placed_curve;
+
+/* The root where lines are made at one place after another, from eps > 0 on, until it is within reach. */
+int hs_root_walk(const hs_placed_curve *f, double eps, double log_delta, hs_crossing *out, hs_value *v);
+
 /* The ends of a sum from its value and error terms. The aliases on the left, bounded at the tilt s, raise the upper end
  * for -1 <= s < 0 and lower the lower one elsewhere [theory: line.aliases]. */
 void hs_value_ends(hs_value *v, double s);
