@@ -15,7 +15,7 @@ from hockeystick import _core, chords, query, risk_gdp
 from hockeystick.grid import _fft
 from hockeystick.grid import cells as grid
 from hockeystick.individual import renyi, units
-from hockeystick.routes import bounds, contour, eeai, finite_sample, general, mixed, prv
+from hockeystick.routes import bounds, contour, eeai, finite, finite_sample, general, mixed, prv
 from hockeystick.routes.loss_steps import steps_of
 from hockeystick.routes.question import Question
 from hockeystick.what import pair
@@ -174,7 +174,7 @@ def test_atoms_of_which_one_is_left_out(k, missing, monkeypatch):  # [theory: li
     losses, masses = [2.0, -0.25, -2.0], [0.2, 0.7, 0.1 - missing]
     step = mixed.AtomicStep(np.array(losses), np.log(masses), np.full(3, 1e-15), np.full(3, 1e-15), False, k)
     lost = k * missing
-    monkeypatch.setattr(general, "_asked", lambda *_: general.Finite([step], 0.0, lost))
+    monkeypatch.setattr(general, "asked", lambda *_: general.Finite([step], 0.0, lost))
     for eps, loose in ((2.0 * k - 0.1, 1.36), (0.5, 6.0)):
         known, whole = (of_atoms(x, p, k, eps) for x, p in ((losses, masses), ([*losses, 60.0], [*masses, missing])))
         upper = math.exp(mixed.log_delta_upper([step], eps))
@@ -191,11 +191,11 @@ def test_groups_whose_largest_sums_are_moved(add, eps, depth, monkeypatch):  # [
     closed form of all sums."""
     size, q, sigma = 12, 0.2, 3.0
     sums = [(j / sigma, math.comb(size, j) * q**j * (1 - q) ** (size - j)) for j in range(size + 1)]
-    monkeypatch.setattr(general, "SUMS", 0.0)
-    monkeypatch.setattr(general, "DEPTHS", (depth,))
+    monkeypatch.setattr(finite, "SUMS", 0.0)
+    monkeypatch.setattr(finite, "DEPTHS", (depth,))
     run = hs.group(hs.poisson_subsampled(hs.gaussian(sigma), q), size) * 1
     question = Question(run, "add_remove", True, None, 1)
-    lost = general._asked(question, add, 0.0).lost
+    lost = general.asked(question, add, 0.0).lost
     assert 0 < lost <= math.exp(-depth)
 
     def loss(x):

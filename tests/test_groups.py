@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 import hockeystick as hs
 from hockeystick import _core
-from hockeystick.routes.general import describe
+from hockeystick.routes.finite import describe
 from hockeystick.what import condensed as condensing
 from hockeystick.what.condensed import condensed
 from hockeystick.what.law import opposite_mixtures_loss
