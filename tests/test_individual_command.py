@@ -92,6 +92,9 @@ def test_parquet(capsys, norms):
     assert call(capsys, folder / "norms.parquet", *options)[1] == call(capsys, folder / "norms.npy", *options)[1]
     (folder / "bad.parquet").write_bytes(b"PAR1 and nothing")
     assert call(capsys, folder / "bad.parquet", *options)[0] == 2
+    parquet.write_table(pyarrow.table({"s0": [1.0], "s1": [2**60 + 127]}), folder / "long.parquet")
+    status, _, said = call(capsys, folder / "long.parquet", "--noise", 2**60, "--delta", 1e-5)
+    assert status == 2 and "s1 must be numbers that a double holds exactly" in said
 
 
 def test_sampled(capsys, norms):

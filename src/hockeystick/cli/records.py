@@ -19,6 +19,7 @@ from ..individual.levels import NoiseLevels
 from ..outward import DOWN, U
 from ..textrows import require_line_end, separator_of
 from ..what.mechanism import count, gaussian, poisson_subsampled, within
+from ..what.vectors import reals
 from . import options
 from .tables import Answer
 
@@ -156,7 +157,7 @@ def _parquet(path: Path):
         raise DomainError('reading Parquet needs pyarrow: pip install "hockeystick[parquet]"') from None
     try:
         table = parquet.read_table(path)
-        return np.column_stack([column.to_numpy().astype(float) for column in table.columns])
+        return np.column_stack([reals(name, table[name].to_numpy()) for name in table.column_names])
     except (ArrowException, ValueError) as error:
         raise DomainError(f"{path}: {error}") from None
 
