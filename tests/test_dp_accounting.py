@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import hockeystick as hs
@@ -321,7 +322,7 @@ def test_true_positive_rates():
     assert account(EpsilonDeltaDpEvent(1.0, 0.01)).get_true_positive_rates(0.0) == pytest.approx(0.01, rel=1e-9)
     assert account(dpa.NoOpDpEvent()).get_true_positive_rates(0.25) == 0.25
     assert account(dpa.NonPrivateDpEvent()).get_true_positive_rates([0.0, 0.5]).tolist() == [1, 1]
-    for bad in (-0.1, 1.1, [0.5, math.nan]):
+    for bad in (-0.1, 1.1, [0.5, math.nan], np.longdouble(1) / 3):
         with pytest.raises(hs.DomainError):
             accountant.get_true_positive_rates(bad)
     with pytest.raises(hs.DomainError, match="zCDP"):

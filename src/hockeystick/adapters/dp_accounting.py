@@ -39,6 +39,7 @@ from ..what.mechanism import (
     within,
 )
 from ..what.sampling import check_fixed_size
+from ..what.vectors import reals
 from .events import NonPrivate, RefusedError, Zcdp, down, translate, up
 from .pld_bridge import from_dp_accounting_pld, to_dp_accounting_pld
 
@@ -245,7 +246,7 @@ class HockeystickAccountant(PrivacyAccountant):
 
         Of both directions, as the peer's method, whose `deltas` (a grid) is not needed here and ignored. 1 after a
         non-private event; events known by a zCDP guarantee only are refused (DomainError)."""
-        rates = np.asarray(false_positive_rates, dtype=float)
+        rates = reals("false_positive_rates", false_positive_rates)
         if not ((rates >= 0) & (rates <= 1)).all():
             raise DomainError(f"false_positive_rates must be from 0 to 1, got {false_positive_rates!r}")
         out = np.ones(rates.shape)
