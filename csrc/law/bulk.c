@@ -764,11 +764,55 @@ int hs_bulk_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T)
     return !order || set_moments(J, order, &S, lost, part, T) ? HS_OK : HS_OUT_OF_RANGE;
 }
 
-/* An upper bound of log B(t), t >= 0; HUGE_VAL where it says nothing. */
+/* What the nodes hold of B at the tilt t, and a bound of what rounding may take from it: TINY of the moduli of its
+ * terms is above (6 x^2 + 8 |x| + ...) u of weights, 4 u (e^E + 1 + |E|) of a term of second order and 16,000 u of
+ * the sum [theory: rounding.first-order]. */
+HS_CLONES static double rough_sum(const hs_bulk *J, double t, double *err)
+{
+    double sum = 0, off = 0;
+    const double *c = J->columns;
+    int64_t j, n = J->panels * J->per;
+    for (j = 0; j < n; j++, c += COLUMNS) {
+        double E = c[1] + t * c[2], e = hs_exp(E), l2 = c[1] - c[2], near = E < 0.1 && E > -0.1 ? 1 : 0;
+        double h = near != 0 ? hs_expm1mx_small(near != 0 ? E : 0) : e - 1 - E, m = h + E, first = c[3] + t * c[4];
+        double U1 = c[1] - c[3], U2 = l2 - (c[3] - c[4]), size = fabs(m) + fabs(U1) + fabs(U2);
+        double part = h + fabs(c[3]) + t * (2 * fabs(c[3]) + fabs(c[4]));
+        part += 1e-3 * fabs(m) * (fabs(E) + fabs(c[1]) + t * (fabs(c[1]) + fabs(l2)));
+        sum += c[0] * (h + first);
+        off += c[0] *
+               (TINY * part + (1 + t) * (fabs(m - U1) + TINY * size) * c[5] + t * (fabs(m - U2) + TINY * size) * c[6]);
+    }
+    *err = off;
+    return sum;
+}
+
+/* An upper bound of log B(t), t >= 0, within about 1e-11 of what is of second order in U; HUGE_VAL where it says
+ * nothing. As hs_bulk_at, in whose place it saves 8 % of the median sparse question, but of a panel's ellipses the
+ * first that will do [theory: small.bulk]. */
 double hs_bulk_log_upper(const hs_bulk *J, double t)
 {
+    double scale = exp(J->log_unit), linear = scale * (J->p + t * J->u) + J->out_p + t * J->out_u;
+    double err, sum, off, far = 0;
     hs_bulk_tilted T;
-    return hs_bulk_at(J, t, 0, &T) ? HUGE_VAL : T.log_b + T.err;
+    int64_t i;
+    int e, r;
+    if (!(J->n0 + t * J->l0 < 600)) return HUGE_VAL;
+    for (r = 0; r < J->pair.branches; r++) far = fmax(far, fmax(J->x0[r], J->left) + 1);
+    if (!(HS_U * (J->pair.w_err + 10 * J->pair.q_err + 6 * far * far) < 0.25 * TINY))
+        return hs_bulk_at(J, t, 0, &T) ? HUGE_VAL : T.log_b + T.err;
+    sum = rough_sum(J, t, &off);
+    off += TINY * fabs(sum) + (3 * J->rel + TINY) * scale * (J->p * (2 + t) + J->q_den) +
+           2 * TINY * (J->out_p + t * fabs(J->out_u));
+    err = 1e-3 * off / (double)J->panels;
+    off += hs_bulk_outside_upper(J, t);
+    for (r = 0; r < J->pair.branches; r++)
+        for (i = J->first[r]; i < J->first[r + 1]; i++) {
+            double best = HUGE_VAL;
+            for (e = 0; e < ELLIPSES && best > err; e++) best = fmin(best, panel_moments(J, r, i, e, t, 0, NULL));
+            off += best;
+        }
+    sum = log1p(sum - linear + off);
+    return sum > -9 && sum < 600 ? sum + TINY * fabs(sum) : HUGE_VAL;
 }
 
 /* Upper bound of the log of Pr[sum of n losses > s, all of the bulk] at the tilts J->tilt. */

@@ -181,7 +181,7 @@ static void tilted(void)
     static const double small[] = {0, 0.05, 0.3, 1, 3};
     hs_bulk J;
     hs_bulk_tilted T;
-    double from[HS_BRANCHES], end[HS_BRANCHES], t, re, im, b;
+    double from[HS_BRANCHES], end[HS_BRANCHES], t, re, im, b, upper;
     int n, st, plain = uniform() < 0.65;
     if (any_bulk(&J, plain)) return;
     t = small[(int)(uniform() * 5)] * between(0.5, 1.5);
@@ -194,6 +194,9 @@ static void tilted(void)
     whole(&J, from, end);
     integral(&J, from, end, t, 0, 0, &b, &im);
     term("bulk-b", fabs(T.log_b - log(b)), T.err, 2e-13);
+    upper = hs_bulk_log_upper(&J, t);
+    term("bulk-b-upper", fmax(0, log(b) - upper), 0, 2e-13);
+    term("bulk-b-upper-near", fabs(upper - T.log_b), 4 * T.err + 1e-10 * (1 + fabs(T.log_b)), 1e-300);
     if (!plain) return;
     integral(&J, from, end, t, 0, 1, &re, &im);
     term("bulk-mean", fabs(T.mean - re / b) / T.size[1], T.mean_err / T.size[1], 1e-12);
