@@ -390,7 +390,7 @@ def test_bounds_that_a_line_is_made_of(m, t, b, r):
     eta, missed = R.eta, []
     for wide, tau, y in itertools.product((1.0, 1.5), (0.17, 0.5, 1.4), (5.0, 20.0)):
         if m * tau < 1.4 and tau < 20 * eta:
-            line.rule = R = allocation_line.Rule(m, b, eta, wide * eta, tau, 6.0)
+            line.rule = R = allocation_line.Rule(m, b, eta, wide * eta, tau, 6.0, b + allocation_line.LAST * eta)
             s, sums = -r + 1j * y, ((n * chi, X - 1), (R.w, R.d))
             exact, rule = ((w * (np.expm1(-s * d) + s * d)).sum() for w, d in sums)
             missed.append(abs(exact - rule) / line.missed_upper(r, y))
@@ -538,7 +538,10 @@ def test_deep_deltas_of_an_epoch(sigma, t, eps, log):
     assert math.log(found.lower) < log < math.log(found.upper) < log + 2e-4
 
 
-@pytest.mark.parametrize(("sigma", "t", "epochs", "delta"), [(1.93, 4_893_199, 439, 2.6e-84), (2.0, 2000, 3, 1e-150)])
+@pytest.mark.parametrize(
+    ("sigma", "t", "epochs", "delta"),
+    [(1.93, 4_893_199, 439, 2.6e-84), (5.41, 1_062_468, 6, 1.6e-297), (2.0, 2000, 3, 1e-150)],
+)
 def test_deep_tails_of_epochs(sigma, t, epochs, delta):
     """Points far beyond what alike losses ask for, and a law that is parted below eps [theory: allocation.parts]."""
     found = hs.epsilon(hs.random_allocation(hs.gaussian(sigma), t) * epochs, delta, direction="remove")

@@ -17,7 +17,7 @@ of which some are known roughly."""
 LOST = 30.0
 """Nats of delta above the mass of outcomes that a table leaves out, which adds at most e^-30 of delta then."""
 
-DEPTHS = (44.0, 55.0, 70.0, 90.0, 120.0, 165.0, 230.0, 320.0, 450.0, 520.0, 610.0, 740.0)
+DEPTHS = (44.0, 55.0, 70.0, 90.0, 120.0, 165.0, 230.0, 320.0, 450.0, 520.0, 610.0, 660.0, 700.0, 740.0)
 """Nats of what tables leave out, of which the first that serves a question is taken."""
 
 POINTS_FROM = ((0.55, 300.0), (1.3, 20_000.0)), ((0.55, 300.0), (0.85, 25_000.0), (1.3, 1e5))

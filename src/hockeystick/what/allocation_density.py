@@ -45,6 +45,9 @@ SEEN, MISSED = 9.3, 10.4
 CUT = 0.05
 """eta m: what a cut is smoothed by."""
 
+RARER, LARGEST = 120.0, 37.4
+"""Nats, and the least place of a normal variable, from which a cut may be sharp."""
+
 LEFT = 46.0
 """Nats by which what a cut rejects is rarer than what it leaves."""
 
@@ -194,19 +197,23 @@ class _Law:
                 b, eta = low, 2 * self.eta
                 r, _ = self._tilt(z, b, eta)
             mean = max(1 + z * self.sd / self.t, 0.05)
-            found = Line(self.m, self.t, r, b, eta, mean, lowered)
+            found = Line(self.m, self.t, r, b, eta, mean, math.inf if lowered else self._last(z))
             beyond = found.real(r + math.copysign(1 / self.sd, z))[0]
             known = math.isfinite(found.kappa) and math.isfinite(beyond) and found.rule.H > MESH_MIN
             self.lines[z] = found if known else None
             if known and lowered and self.jumps is None:
-                others = {0.0: Line(self.m, self.t - 1, 0.0, b, eta, 0.7, True)}
+                others = {0.0: Line(self.m, self.t - 1, 0.0, b, eta, 0.7)}
                 for at in OTHERS if self.deep else ():
                     tilt, mean = self._tilt(at, b, eta)[0], max(1 + at * self.sd / self.t, 0.05)
-                    other = Line(self.m, self.t - 1, tilt, b, eta, mean, True)
+                    other = Line(self.m, self.t - 1, tilt, b, eta, mean)
                     if math.isfinite(other.kappa) and other.rule.H > MESH_MIN:
                         others[at] = other
                 self.jumps = Jumps(self.sd, self.accepted, found, others, self.deep)
         return self.lines[z]
+
+    def _last(self, z: float) -> float:
+        """Where a cut may be sharp: beyond, a term is RARER nats rarer than what is z deviations off."""
+        return max(math.sqrt(z * z + 2 * (RARER + math.log(self.t))) + self.m, LARGEST)
 
     def _place(self, z: float) -> float:
         """Where d is z deviations of W."""
@@ -245,7 +252,8 @@ class _Law:
         """z/sd, less where jumps would then be what the line mostly sees, and whether that is so; any tilt is valid."""
         if z == 0:
             return 0.0, False
-        R = Rule(self.m, b, eta, 0.2, 1.0, 12 + 1.5 * max(0.0, -z) / math.sqrt(self.t))
+        last = min(b + LAST * eta, self._last(z))
+        R = Rule(self.m, b, eta, 0.2, 1.0, 12 + 1.5 * max(0.0, -z) / math.sqrt(self.t), last)
         low, high = sorted((0.0, (3 + abs(z) * self.m) * z / self.sd))
         log = np.log(R.w + 1e-320)
         for _ in range(3):
@@ -291,12 +299,13 @@ class _Law:
     def _far(self, most: float, above: bool, depth: float) -> list[Line]:
         """Tilts up to `most` with a cut that rejects less than e^-depth, where e^{rd} fits a double."""
         b = math.sqrt((1 + self.eta**2) * 2 * (depth + math.log(self.t) + 3)) + self.m
+        last = self._last(math.sqrt(2 * depth))
         if above:
-            most = min(most, 550 / math.expm1(self.m * (b + (LAST + 1) * self.eta)))
+            most = min(most, 550 / math.expm1(self.m * min(b + (LAST + 1) * self.eta, last)))
         keys = [(r, above, depth) for r in (most, 0.5 * most) if r > 0]
         for key in keys:
             if key not in self.far:
-                self.far[key] = Line(self.m, self.t, key[0] if above else -key[0], b, self.eta, 1.0)
+                self.far[key] = Line(self.m, self.t, key[0] if above else -key[0], b, self.eta, 1.0, last)
         return [self.far[key] for key in keys]
 
     def log_rejected_upper(self, line: Line, x: np.ndarray) -> np.ndarray:
@@ -510,5 +519,5 @@ def _coarse(ends: np.ndarray, log: np.ndarray) -> np.ndarray:
 COARSE, FARTHEST, FURTHER = 30, 250.0, 240
 """Cells of what a window leaves out, and further ones up to some loss."""
 
-POINTS_MAX, DEEP_POINTS_MAX = 1 << 18, 1 << 13
+POINTS_MAX, DEEP_POINTS_MAX = 1 << 18, 1 << 12
 """Points, and those of which each is a sum over many nodes."""

@@ -13,9 +13,8 @@ import numpy as np
 from .. import _core
 from ..outward import DOWN, U
 
-LAST, LARGEST = 16.0, 37.4
-"""A cut is sharp LAST eta beyond b, or, unless it is to be smooth, at LARGEST, where a normal density is still a number
-of a double."""
+LAST = 16.0
+"""A cut is sharp LAST eta beyond b, or before that."""
 
 TAUS = (9.0, 6.5, 4.5, 3.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.25, 0.17, 0.12, 0.08, 0.05)
 NATS = 46.0
@@ -92,10 +91,10 @@ class Rule:
         "w",
     )
 
-    def __init__(self, m: float, b: float, eta: float, H: float, tau: float, wide: float, smooth: bool = False):
+    def __init__(self, m: float, b: float, eta: float, H: float, tau: float, wide: float, last: float):
+        """last: where the cut is sharp, about."""
         H = math.ldexp(math.floor(math.ldexp(H, 30)), -30)  # so that the nodes are numbers of a double
         self.m, self.b, self.eta, self.H, self.tau = m, b, eta, H, tau
-        last = b + LAST * eta if smooth else min(b + LAST * eta, LARGEST)
         self.g = g = H * np.arange(-math.ceil(wide / H), math.ceil(last / H) + 1)
         self.d = np.expm1(m * g - 0.5 * m * m)
         self.X = 1 + self.d
@@ -180,10 +179,11 @@ class Rule:
 class Line:
     """C(s)^t on Re s = -r. kappa: log C(-r); slope: its derivative; off: error of kappa."""
 
-    __slots__ = ("_peaks", "kappa", "known", "m", "off", "r", "rule", "slope", "smooth", "t", "top")
+    __slots__ = ("_peaks", "kappa", "known", "last", "m", "off", "r", "rule", "slope", "t", "top")
 
-    def __init__(self, m: float, t: int, r: float, b: float, eta: float, mean: float, smooth: bool = False):
-        self.m, self.t, self.r, self.smooth = m, t, r, smooth
+    def __init__(self, m: float, t: int, r: float, b: float, eta: float, mean: float, last: float = math.inf):
+        """last: where the cut is sharp, if not LAST eta beyond b."""
+        self.m, self.t, self.r, self.last = m, t, r, min(b + LAST * eta, last)
         self.known: dict[float, tuple[float, float, float]] = {}
         self.top = 9.8 / (m * math.sqrt(t) * min(1.0, mean))
         self.rule = self._place(b, eta)
@@ -195,7 +195,7 @@ class Line:
         m, r, want = self.m, self.r, NATS + math.log(self.t)
         turn = max(0.0, -r) * m  # e^{rd} as far as it moves the normal variable
         wide = min(math.sqrt(2 * (want + 6 + max(0.0, -r))), turn + math.sqrt(2 * (want + 6) + turn * (turn + m)))
-        coarse = Rule(m, b, eta, min(0.25, 0.5 * eta), 1.0, wide, self.smooth)
+        coarse = Rule(m, b, eta, min(0.25, 0.5 * eta), 1.0, wide, self.last)
         best = (0.0, 1.0)
         taus = [tau for tau in TAUS if m * tau <= 1.4]
         rhos = np.array([max(r, r * math.cos(m * tau) + self.top * math.sin(m * tau)) for tau in taus])
@@ -206,7 +206,7 @@ class Line:
                 continue
             total = want + 2 + max(edge, 0.0) + 0.5 * tau * tau * (1 + eta**-2)
             best = max(best, (2 * math.pi * tau / total, tau))
-        return Rule(m, b, eta, max(best[0], MESH_MIN), best[1], wide, self.smooth)
+        return Rule(m, b, eta, max(best[0], MESH_MIN), best[1], wide, self.last)
 
     def real(self, r: float) -> tuple[float, float, float]:
         """log C(-r), its derivative, and a bound of the error of the first."""
