@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
+from hockeystick.answers import ZERO, Point
 from hockeystick.routes import contour, mixed, option, parts
 from hockeystick.what import allocation_density, allocation_path
 from hockeystick.what.allocation import RandomAllocation
@@ -85,3 +86,10 @@ def test_bounds_are_taken_next_to_every_place():
     found = allocation_path._at_some(lambda at: -np.log(at), x)
     assert (found >= -np.log(x)).all()
     assert (found < -np.log(x) + 2 * allocation_path.APART).all()
+
+
+def test_a_term_of_which_next_to_nothing_is_known(monkeypatch):
+    """Its lower end may be so far below its upper one that parts of it are 0 in a double."""
+    monkeypatch.setattr(parts.mixed, "point", lambda *_, **__: Point(-730.0, -300.0, 0.0, ZERO, "contour"))
+    found = parts._Sum([_step(0.85, 66_792, 2, 55.0)], 0, 0.04848).point(0.04848, 1e-9)
+    assert found.lower < -728 and found.upper > -299

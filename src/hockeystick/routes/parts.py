@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 MOST = 24
 """Losses above the place that are counted."""
 
-SMALL, FINE = 1e-14, 1e-11
-"""What is left of the sum where it ends, and the relative width that is asked of its terms, of the whole."""
+LOG_SMALL, FINE = math.log(1e-14), 1e-11
+"""The logarithm of what is left of the sum where it ends, and the relative width asked of its terms, of the whole."""
 
 PLACES, ENOUGH = (1.0, 0.5, 0.25, 0.1), 1e-6
 """Where a law is parted, over eps: lower ones where one large loss and many small ones make up eps; and the relative
@@ -75,13 +75,13 @@ class _Sum:
         top, sum_low, log_rest = -math.inf, 0.0, -math.inf
         for j in range(k + 1):
             log_rest = log_count + j * log_mass * (1 - 4 * U)
-            if sum_low > 0 and log_rest < top + math.log(sum_low * SMALL):
+            if sum_low > 0 and log_rest < top + math.log(sum_low) + LOG_SMALL:
                 break
             if j > MOST:
                 return None
             run = self.run(j)
             most = log_count + min(mixed.log_delta_upper(run, eps), 0.0)
-            if sum_low > 0 and most < top + math.log(sum_low * SMALL):
+            if sum_low > 0 and most < top + math.log(sum_low) + LOG_SMALL:
                 small.append(most)
             else:
                 share = math.exp(min(log_rest - top - math.log(sum_low), 0.0)) if sum_low > 0 else 1.0

@@ -39,6 +39,9 @@ NEAR_NATS, DEEP_NATS = 56.0, 600.0
 FREQUENCIES = 1.3, 2.6
 """Those up to which the transform of others is held to be large, over the last that their line visits."""
 
+FAR_FROM, CORE = 45.0, (-14.0, 16.0)
+"""Deviations from which what is beyond the others' core, in deviations too, adds little."""
+
 SEEN = LAST, 36.0
 """How far below a cut, over what it is smoothed by, rejected terms are seen."""
 
@@ -144,20 +147,42 @@ class Jumps:
         return total * self.t * self.peak * (1 + 1e-9)
 
     def density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """That of samples with a rejected term at x, and a bound of its absolute error."""
-        rows = np.array([self.y, self.p, self.off])
+        """That of samples with a rejected term at x, and a bound of its absolute error: far out by the others' core and
+        a bound of the rest."""
+        value, error = np.empty(x.size), np.empty(x.size)
+        far = x > FAR_FROM * self.sd if self.deep else np.zeros(x.size, dtype=bool)
+        core = slice(*np.searchsorted(self.y, np.multiply(CORE, self.sd)).tolist())
+        for at, nodes in ((~far, slice(None)), (far, core)):
+            if at.any():
+                value[at], error[at] = self._over(x[at], nodes)
+        if far.any():
+            error[far] += self._rest_upper(x[far], core)
+        return value, error + self.two_upper(x)
+
+    def _over(self, x: np.ndarray, nodes: slice) -> tuple[np.ndarray, np.ndarray]:
+        """What those nodes sum to, and a bound of all its errors but that of other nodes in the window."""
+        rows = np.array([self.y[nodes], self.p[nodes], self.off[nodes]])
         value, off, rough = _core.term_jumps(self.m, self.b, self.eta, self.seen, np.ascontiguousarray(x), rows)
-        last = (
-            self.b - self.seen * self.eta
-        )  # psi n/X, bounded by a normal density, rises up to there if n/X falls slower
-        rises = self.seen / self.eta > last + self.m
+        last = self.b - self.seen * self.eta
+        rises = self.seen / self.eta > last + self.m  # psi n/X, psi bounded by a normal density, if n/X falls slower
         far = 0.5 * last * last + self.m * last - 0.5 * self.m**2 if rises else -(self.m**2)
         unseen = math.exp(-0.5 * self.seen**2 - far) / self.m
-        size = np.abs(self.p)
         scale = self.t * self.mesh  # [theory: allocation.jump]
-        error = scale * (off * (1 + 1e-9) + U * (rough + (self.y.size + 2) * (value + 2 * off)))
-        error += self.missed + self.beyond + self.t * self.mesh * unseen * float((size + self.off).sum())
-        return scale * value, error * (1 + 1e-9) + self.two_upper(x)
+        error = scale * (off * (1 + 1e-9) + U * (rough + (rows.shape[1] + 2) * (value + 2 * off)))
+        error += self.missed + self.beyond + scale * unseen * float((np.abs(self.p) + self.off).sum())
+        return scale * value, error * (1 + 1e-9)
+
+    def _rest_upper(self, x: np.ndarray, core: slice) -> np.ndarray:
+        """Bound of the sum over nodes beside the core, in blocks: k is at most n/(mX), which falls right of 0."""
+        edges = np.arange(0, self.y.size, max(int(self.sd / self.mesh), 1))
+        edges = np.unique(np.append(edges, [core.start, core.stop]))
+        sums = np.add.reduceat(np.abs(self.p) + self.off, edges)
+        beside = (edges < core.start) | (edges >= core.stop)
+        top = self.y[np.append(edges[1:], self.y.size) - 1][beside]
+        log = np.log(np.maximum(1 + x[:, None] - top, 1.0))
+        g = log / self.m + 0.5 * self.m
+        k = np.where(log > 0, np.exp(-0.5 * g * g - log) / (self.m * math.sqrt(2 * math.pi)), self.peak)
+        return self.t * self.mesh * (np.minimum(k, self.peak) @ sums[beside]) * (1 + 1e-9)
 
     def _accepted_upper(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Logs of Chernoff's bounds of Pr[sum of up to t accepted terms > y], under Q and under P."""
