@@ -15,6 +15,7 @@ import numpy as np
 
 from ..answers import ZERO, Point, Root, meet
 from ..outward import U, log_slack
+from ..what.allocation import RandomAllocation
 from . import mixed, option, parts
 from .epochs import LOST
 from .finite import Finite, asked
@@ -36,6 +37,21 @@ NOT_FOUND = "no line within its cost certifies an interval"
 LEFT_OUT = "outcomes that its table leaves out may be all of delta"
 
 
+def _nothing(run, add: int, eps: float) -> bool:
+    """Whether moments in closed form prove a delta(eps) below all doubles, of epochs of random allocation alone
+    [theory: allocation.moment-ends, line.chernoff]; rounding is far below what NOTHING is above their last."""
+    log = -eps * ORDERS
+    for step, k in run.parts:
+        if not isinstance(step, RandomAllocation):
+            return False
+        v = step.shift**2
+        log += 0.5 * k * v * ORDERS * (1 + ORDERS / (step.steps if add else 1))
+    return bool(log.min() < NOTHING)
+
+
+NOTHING, ORDERS = -760.0, np.geomspace(1, 1e6, 100)
+
+
 def point(question, add: int, eps: float, about: float | None = None):
     """delta(eps). about: about its logarithm, where the question does not say."""
     about = question.about if about is None else about
@@ -44,6 +60,8 @@ def point(question, add: int, eps: float, about: float | None = None):
         def ask(found: Finite, least_lost: float = LOST):
             return _point(question, found, add, eps, least_lost)
 
+        if about == 0 and _nothing(question.run, add, eps):
+            return None
         answer = narrower(question, add, about, ask)
         for deeper in DEEPER if answer is None and about == 0 and question.run._cache.get("cut") else ():
             answer = answer or (None if question.rough else narrower(question, add, deeper, ask))

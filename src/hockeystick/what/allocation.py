@@ -301,7 +301,7 @@ def log_moment_ends(m: float, t: int, p: float) -> tuple[float, float]:
     return max(low - off, 0.0), high + off
 
 
-ORDERS, ROUGH, LOOSE = 400, 1e-11, 0.02
+ORDERS, ROUGH, LOOSE, FAR_OUT = 400, 1e-11, 0.02, 100.0
 TABLED = (128, 512, 2048)
 """Largest whole orders of tables of moments, which are asked for where ends are wider apart than LOOSE."""
 
@@ -396,6 +396,10 @@ def allocation_loss(m: float, t: int) -> Loss:
         return Tails(*out, rel + 4 * U, 0.0, absolute)
 
     def exponent(z):
+        """About log F(z): a plan of moments, far out by closed forms where these are near each other."""
+        low, high = log_moment_ends(m, t, z) if abs(z) > FAR_OUT else (0.0, math.inf)
+        if high - low < LOOSE * high:
+            return 0.5 * (low + high)
         found = _line(m, t, -z, NO_NODES)
         if found is None or not found[1] < 0.1:
             return 0.5 * sum(log_moment_ends(m, t, z)) if z > 0 or z < -1 else math.nan
