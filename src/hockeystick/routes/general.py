@@ -26,8 +26,9 @@ from .windows import WIDE, as_option, between_points, narrower, one_epoch, shall
 ROUGHLY = 7.0
 """Nats of delta above the mass of what a table leaves out where there is no other answer."""
 
-DEEPER = -90.0, -200.0, -400.0, -690.0
-"""What log delta may be about where windows of a larger one see nothing."""
+DEEPER, DEEPEST, CLOSE = (230.0, 450.0, 740.0), -710.0, 4.0
+"""Depths of windows by which one is chosen where those of a larger delta see nothing, log delta below which none sees
+anything, and what Chernoff's bound may be off."""
 
 AIMED, MOST_WIDE = 0.1, 1e-6
 """Part of the width that will do of 1 - delta, up to the latter, that lines of it aim at: where atoms matter, nodes are
@@ -63,8 +64,9 @@ def point(question, add: int, eps: float, about: float | None = None):
         if about == 0 and _nothing(question.run, add, eps):
             return None
         answer = narrower(question, add, about, ask)
-        for deeper in DEEPER if answer is None and about == 0 and question.run._cache.get("cut") else ():
-            answer = answer or (None if question.rough else narrower(question, add, deeper, ask))
+        if answer is None and about == 0 and not question.rough and question.run._cache.get("cut"):
+            log = min(_log_upper(asked(question, add, about, depth), eps) for depth in DEEPER)
+            answer = narrower(question, add, log - CLOSE, ask) if DEEPEST < log < 0 else None
         if answer and answer.width <= WIDE:
             return answer
         return shallower(question, add, answer.lower if answer else about, answer, ask)
@@ -207,6 +209,13 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
         return mixed.log_delta_upper(found.run, eps) <= log_delta
     left_out = math.exp(min(math.log(found.lost) + 1e-9 - log_delta, 0.0))
     return left_out < 0.5 and mixed.log_delta_upper(found.run, eps) <= log_delta + math.log1p(-left_out) - 1e-12
+
+
+def _log_upper(found: Finite | None, eps: float) -> float:
+    """log of about Chernoff's bound of delta(eps), of a run without infinite losses; 0 where there is none."""
+    if found is None or found.route is not mixed:
+        return 0.0
+    return float(np.logaddexp(mixed.log_delta_upper(found.run, eps), math.log(found.lost + 1e-320)))
 
 
 def _with_infinite(log_delta, log_finite: float, side: int, exp: Any = math.exp):
