@@ -92,6 +92,15 @@ def mixed(hs, dice):
     return said, run, d, {}
 
 
+def epochs(least, most):
+    def draw(hs, dice):
+        s, t, k, d = (drawn(dice, *box) for box in ((0.2, 1e3), (1, 1e7), (1, 1e6), (least, most)))
+        said = f"sigma {s:.4g}, {int(t)} steps, {int(k)} epochs, delta {d:.3g}"
+        return said, lambda: hs.random_allocation(hs.gaussian(s), int(t)) * int(k), d, {}
+
+    return draw
+
+
 FAMILIES = {
     "practical": sampled((0.3, 10), (1e-5, 0.2), (10, 1e6), (1e-12, 1e-4)),
     "sparse": sampled((0.3, 5), (1e-6, 1e-3), (10, 1e6), (1e-30, 1e-6)),
@@ -102,6 +111,8 @@ FAMILIES = {
     "truncated": truncated,
     "replace-one": replace_one,
     "mixed": mixed,
+    "epochs": epochs(1e-30, 0.1),
+    "deep-epochs": epochs(1e-300, 1e-30),
 }
 
 
