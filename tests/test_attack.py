@@ -13,11 +13,13 @@ import queries
 from hockeystick.routes.table import ROUTES
 from hockeystick.serial import KINDS
 from hockeystick.what.allocation import AllocationOfSeveral
+from hockeystick.what.groups import GroupOfTruncated
 from hockeystick.what.matrix import Failure
 from hockeystick.what.replacement import WithReplacement
 
-OTHERS = {AllocationOfSeveral, Failure, WithReplacement}
-"""Kinds with tests of their own: one is enclosed by other steps, one adds to a curve and has none of a pair's laws."""
+OTHERS = {AllocationOfSeveral, Failure, GroupOfTruncated, WithReplacement}
+"""Kinds with tests of their own: two are enclosed by other steps or curves, one adds to a curve and has none of a pair's
+laws, and one knows neither records that are added nor any large group."""
 
 
 def test_a_case_is_drawn_alone():

@@ -79,7 +79,7 @@ class Jumps:
             at = nearest == i
             value[at], error[at], base = accepted(self.y[at], of)
             value[at], error[at] = value[at] * np.exp(base), error[at] * np.exp(base) + 1e-300
-        least = 0.5 * np.min([np.exp(log - q * self.y) for q, log in self._peaks()], axis=0)
+        least = 0.5 * np.exp(np.minimum(np.min([log - q * self.y for q, log in self._peaks()], axis=0), 700.0))
         self.p, self.off = np.where(least < error, least, value), np.minimum(least, error) * (1 + 1e-9)
         self.beyond = self._beyond_upper()
 
