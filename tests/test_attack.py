@@ -18,8 +18,8 @@ from hockeystick.what.matrix import Failure
 from hockeystick.what.replacement import WithReplacement
 
 OTHERS = {AllocationOfSeveral, Failure, GroupOfTruncated, WithReplacement}
-"""Kinds with tests of their own: two are enclosed by other steps or curves, one adds to a curve and has none of a pair's
-laws, and one knows neither records that are added nor any large group."""
+"""Kinds with tests of their own: two are enclosed by others, one adds to a curve and has none of a pair's laws, and one
+knows neither records that are added nor large groups."""
 
 
 def test_a_case_is_drawn_alone():
