@@ -214,7 +214,7 @@ int hs_term_transform(int64_t n, const double *term, int whole, int64_t n_s, con
 
 /* Up to BLOCK of k at d = x - y but for psi, with psi's argument and in units u what k is off by in parts of itself:
  * d by 4(|x| + |y| + 2X); log X, and what g is made of, by 3u more each; n and psi by their arguments; 60u for
- * functions. k = 0 where psi < e^-72. */
+ * functions. k = 0 where psi's argument is below -last. */
 HS_CLONES static void rejected_at(const hs_rejected *R, double x, const double *restrict y, int64_t n,
                                   double *restrict k, double *restrict at, double *restrict off)
 {

@@ -313,7 +313,7 @@ class _Law:
         accepted; or two. One term by cells of the normal variable; others as one density times E e^{qd} of the rest.
         """
         R, cell, t, m = line.rule, 0.25 * self.eta, self.t, self.m
-        g = np.arange(R.b - min(12 * self.eta, R.b), R.end + 1.0, cell)
+        g = np.arange(min(R.b - min(12 * self.eta, R.b), R.end - cell), R.end + 1.0, cell)
         less = np.where(g + cell < R.end, normal_cdf((g + cell - R.b) / self.eta), 1.0)
         mass = np.append(np.log(less + 1e-300) - 0.5 * g * g + math.log(cell), log_normal_tail_upper(R.end + 1.0))
         low = np.expm1(m * np.append(g, R.end + 1.0) - 0.5 * m * m)

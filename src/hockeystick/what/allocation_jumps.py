@@ -166,7 +166,7 @@ class Jumps:
         last = self.b - self.seen * self.eta
         rises = self.seen / self.eta > last + self.m  # psi n/X, psi bounded by a normal density, if n/X falls slower
         far = 0.5 * last * last + self.m * last - 0.5 * self.m**2 if rises else -(self.m**2)
-        unseen = math.exp(-0.5 * self.seen**2 - far) / self.m
+        unseen = (math.exp(-0.5 * self.seen**2 - far) + 1e-307) / self.m  # or e^{-g^2/2} below all doubles
         scale = self.t * self.mesh  # [theory: allocation.jump]
         error = scale * (off * (1 + 1e-9) + U * (rough + (rows.shape[1] + 2) * (value + 2 * off)))
         error += self.missed + self.beyond + scale * unseen * float((np.abs(self.p) + self.off).sum())
