@@ -65,7 +65,7 @@ def point(question, add: int, eps: float, about: float | None = None):
             return None
         answer = narrower(question, add, about, ask)
         if answer is None and about == 0 and not question.rough and question.run._cache.get("cut"):
-            log = min(_log_upper(asked(question, add, about, depth), eps) for depth in DEEPER)
+            log = min(_about_log(asked(question, add, about, depth), eps) for depth in DEEPER)
             answer = narrower(question, add, log - CLOSE, ask) if DEEPEST < log < 0 else None
         if answer and answer.width <= WIDE:
             return answer
@@ -211,8 +211,8 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
     return left_out < 0.5 and mixed.log_delta_upper(found.run, eps) <= log_delta + math.log1p(-left_out) - 1e-12
 
 
-def _log_upper(found: Finite | None, eps: float) -> float:
-    """log of about Chernoff's bound of delta(eps), of a run without infinite losses; 0 where there is none."""
+def _about_log(found: Finite | None, eps: float) -> float:
+    """About log delta(eps) without infinite losses, by Chernoff's bound and what is left out; 0 where there is no line."""
     if found is None or found.route is not mixed:
         return 0.0
     return float(np.logaddexp(mixed.log_delta_upper(found.run, eps), math.log(found.lost + 1e-320)))

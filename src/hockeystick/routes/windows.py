@@ -54,7 +54,7 @@ def narrower(question, add: int, log_delta: float, ask: Callable):
 def _other_way(question, add: int, log_delta: float, depth: float | None, how: int, ask: Callable, *least):
     """What that way says, its tables included; nothing where it is asked for points and there are none."""
     found = asked(question, add, log_delta, depth, how)
-    if found and how and not has_points(found):
+    if found and how and not _has_points(found):
         question.why = NO_POINTS
         return None
     return ask(found, *least) if found else None
@@ -71,7 +71,7 @@ def told(question, add: int, way: str, ask: Callable):
     return answer
 
 
-def has_points(found: Finite) -> bool:
+def _has_points(found: Finite) -> bool:
     """Whether an epoch is taken by points of its density."""
     return isinstance(found.run, list) and any(isinstance(step, mixed.DensityStep) for step in found.run)
 
@@ -80,7 +80,7 @@ def _ways(found: Finite, run, add: int):
     """(depth, how an epoch is taken) that may know more."""
     if found.partial:
         yield math.inf, epochs.AUTO
-    if found.untried or has_points(found):
+    if found.untried or _has_points(found):
         held = [(step.shift, step.steps) for step, _ in run.parts if isinstance(step, RandomAllocation)]
         if any(epochs.any_of(*of, epochs.SOONER) and option.has_path(*of) for of in held):
             yield None, epochs.PATHS

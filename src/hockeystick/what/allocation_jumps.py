@@ -6,7 +6,7 @@ accepted ones, phi the least number with k <= phi to the right of a place.
 
 Formulas [theory: allocation.jump].
     density of W = p_t(x) + t int k(x-y) p_(t-1)(y) dy + that of samples with two rejected terms;
-the integral by the trapezoid rule of mesh h on the window -LEFT .. RIGHT deviations, in which all terms are positive.
+the integral by the trapezoid rule of mesh h on a window of the others' deviations, in which all terms are positive.
 
 Error claims. The absolute error of the integral is the sum of: aliases of the mesh; nodes beyond the window; errors of
 p_(t-1) at the nodes; rounding of k, first order in u with room to spare. Samples with two rejected terms, and tails,
