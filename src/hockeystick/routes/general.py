@@ -212,7 +212,7 @@ def below(question, add: int, eps: float, log_delta: float) -> bool:
 
 
 def _about_log(found: Finite | None, eps: float) -> float:
-    """About log delta(eps) without infinite losses, by Chernoff's bound and what is left out; 0 where there is no line."""
+    """About log delta(eps) without infinite losses, by Chernoff's bound and what is left out; 0 where no line is."""
     if found is None or found.route is not mixed:
         return 0.0
     return float(np.logaddexp(mixed.log_delta_upper(found.run, eps), math.log(found.lost + 1e-320)))
