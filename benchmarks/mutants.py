@@ -51,16 +51,16 @@ KEEP, SHRINK, GROW, SINK, RISE, DROP = range(6)
 
 TESTS = {
     "contour line transform twosided cgf": "contour truth sparse shifts saddlepoint prawitz sampling moments",
-    "hyperbola": "contour truth sampling_tables lattice",
+    "hyperbola": "contour truth lattice",
     "root sum metric": "contour laplace lattice prawitz individual_epsilons",
     "mixed law laplace subnormal": "laplace lattice losses mechanisms",
     "saddle": "saddlepoint saddle_laws moments",
-    "prawitz edgeworth eeai finite_sample": "prawitz edgeworth eeai edgeworth_tables compression",
+    "prawitz edgeworth eeai finite_sample": "prawitz edgeworth eeai compression",
     "pld tails grid convolve evolve dots cells _fft": "terms_grid pld prv losses lemmas pld_bridge",
     "prv": "terms_grid prv",
     "individual": "individual_epsilons individual_anchors individual_filters individual_records individual_dpsgd",
     "batch": "batch",
-    "sampling batches": "sampling sampling_tables sampling_brute sampling_runs",
+    "sampling batches": "sampling truth sampling_brute sampling_runs",
     "moments cumulant bounds single next jumps shifts lattice mixed general table contour saddlepoint saddle_laws": (
         "terms_grid moments jumps shifts laplace lattice saddle_laws truth contour answers"
     ),

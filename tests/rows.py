@@ -1,7 +1,8 @@
-"""The table of truths as runs that a query takes, and what many tests say in the same words.
+"""The tables of truths as runs that a query takes, and what many tests say in the same words.
 
 reference/truth.jsonl has a row a question: mechanisms with counts and directions, `query` at `at`, and its answer to 30
-digits or more, within `err_bound`."""
+digits or more, within `err_bound`. reference/known.jsonl has numbers that closed forms, enumeration or other programs
+gave: any run as text, and how wide the answer of each route named may be."""
 
 import json
 import math
@@ -13,6 +14,7 @@ from mpmath import mp, mpf
 
 import hockeystick as hs
 from hockeystick.what.pair import step_loss
+from queries import made
 
 U = 2.0**-53
 REFERENCE = Path(__file__).parent / "reference"
@@ -149,3 +151,52 @@ def holds(lower, estimate, upper, row):
 def log_holds(lower, estimate, upper, row):
     """The same of log delta."""
     return holds(*(math.exp(x) for x in (lower, estimate, upper)), row)
+
+
+class Known(NamedTuple):
+    """A number that is known within `error`.
+
+    `widths`: by route, how wide its answer may be, relative to the number (of a logarithm: as it is), or None. A route
+    after the word `inverse` is asked for eps at the delta of the row."""
+
+    id: str
+    run: str
+    options: dict[str, str]
+    query: str
+    at: float
+    truth: mpf
+    error: mpf
+    widths: dict[str, float | None]
+
+    def ask(self, route):
+        """(answer, whether the number is in it, what its width is relative to)."""
+        inverse, _, word = route.rpartition(" ")
+        query = getattr(hs, self.query)
+        if not inverse:
+            bound = query(made(self.run), self.at, route=word, **self.options)
+            return bound, holds(bound.lower, bound.estimate, bound.upper, self), self.scale()
+        with mp.workdps(50):
+            deltas = [self.truth + side * (self.error + 2 * U * abs(self.truth)) for side in (1, -1)]
+            deltas = [float(mp.exp(x) if self.query == "log_delta" else x) for x in deltas]
+        low, high = (hs.epsilon(made(self.run), delta, route=word, **self.options) for delta in deltas)
+        return low, low.lower <= self.at * (1 + 2 * U) and self.at * (1 - 2 * U) <= high.upper, self.at
+
+    def scale(self):
+        return 1.0 if self.query == "log_delta" or not self.truth else float(abs(self.truth))
+
+
+def _known():
+    for row in map(json.loads, (REFERENCE / "known.jsonl").read_text().splitlines()):
+        options = {name: row[name] for name in ("adjacency", "direction") if name in row}
+        truth, error = mpf(row["value"]), mpf(row.get("err_bound", 0))
+        yield Known(row["id"], row["run"], options, row["query"], row["at"], truth, error, row["widths"])
+    for row in map(json.loads, (REFERENCE / "small_k.jsonl").read_text().splitlines()):
+        run = "hs.poisson_subsampled(hs.gaussian({sigma}), {q}) * {k}".format(**row)
+        options, truth = {"direction": row["direction"]}, mpf(row["delta"])
+        widths = {"auto": 1e-6, "inverse auto": 1e-6}
+        error = mpf(row["disagreement"]) * truth
+        yield Known(f"{run} {row['eps']}", run, options, "delta", float(row["eps"]), truth, error, widths)
+
+
+with mp.workdps(50):
+    KNOWN = list(_known())

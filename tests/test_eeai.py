@@ -56,6 +56,36 @@ def test_bounded_moments(kind, m, q, which):  # [theory: edgeworth.moments]
         assert rare or err <= 1e-9 * abs(a)
 
 
+ABSOLUTE = [
+    (1.25, 0.01, 0, 0.00915080491, 4.7598343e-5),
+    (1.25, 0.01, 1, 0.00958427094, 7.04008123e-5),
+    (1.0, 0.05, 0, 0.0364972037, 0.000780102557),
+    (1.0, 0.05, 1, 0.0402839158, 0.00122991255),
+]
+
+
+@pytest.mark.parametrize(("m", "q", "which", "first", "third"), ABSOLUTE)
+def test_absolute_moments(m, q, which, first, third):
+    values, errors = _core.edgeworth_bounded(NORMAL, m, q, which, *legendre_rule(RULE))
+    assert values[4:].tolist() == pytest.approx([first, third], rel=5e-9) and (errors[4:] < 1e-11 * values[4:]).all()
+
+
+STANDARDISED = [  # sigma 0.8, rate 0.01; REMOVE and ADD: K3, K4, l3, K3t, kappa
+    (0, 9.72262, 229.492, 9.64126, 10.21802, 0.95905),
+    (1, 8.42923, 164.087, -8.33685, 8.94310, 0.94767),
+]
+
+
+@pytest.mark.parametrize(("add", "K3", "K4", "l3", "K3t", "kappa"), STANDARDISED)
+def test_standardised_moments(add, K3, K4, l3, K3t, kappa):
+    steps = edgeworth.loss_steps((1.25, 0.01, 1000, NORMAL))
+    law = eeai.law_of(steps, add)
+    assert law.moments[1:5] == pytest.approx((K3, K4, l3, K3t), rel=2e-6) and law.moments.loose < 1e-10
+    y = 2 * math.pi * finite_sample.T1 / law.moments.K3t / law.sd_upper
+    found = eeai._modulus_upper(steps, 0, add, y)
+    assert kappa - 1e-5 <= found <= kappa + 2e-3
+
+
 def test_published_anchors(monkeypatch):  # [theory: edgeworth.finite-sample]
     K3 = 9**0.75
     moments = finite_sample.Moments(1000.0, K3, 9.0, 0.621 * K3, K3 + 1)
@@ -86,6 +116,21 @@ def test_table_of_constants(k):
     found = [eeai._version_upper(version, eeai.law_of(steps, 0), steps, 0) for version in finite_sample.VERSIONS]
     assert found == pytest.approx(TABLE_A5[k], rel=0.02)
     assert eeai.Side(steps, 0).error == min(found) <= eeai.Side(steps, 0, published=True).error
+
+
+REGULAR = {  # the constant for regular characteristic functions, 1e3 to 1e10 steps: sigma, rate, ADD
+    (0.8, 0.01, 1): (2.0e-1, 5.0e-2, 7.6e-3, 2.9e-4, 2.9e-7, 2.2e-9),
+    (1.0, 0.001, 0): (1.4e-1, 3.5e-2, 4.4e-3, 1.3e-4, 1.7e-7, 1.4e-9),
+}
+
+
+@pytest.mark.parametrize("setting", REGULAR)
+def test_regular_constants(setting):
+    sigma, q, add = setting
+    for k, want in zip((1e3, 1e4, 1e5, 1e6, 1e8, 1e10), REGULAR[setting], strict=True):
+        steps = edgeworth.loss_steps((1 / sigma, q, k, NORMAL))
+        found = eeai._version_upper("regular", eeai.law_of(steps, add), steps, add)
+        assert found == pytest.approx(want, rel=0.05)
 
 
 @pytest.mark.parametrize(

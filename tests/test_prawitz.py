@@ -74,6 +74,15 @@ def test_published_interval(q, sigma, k, add, eps, T, low, high, truth):
     assert b.width / 2 / truth == pytest.approx(smoothing(q, sigma, k, add, eps, T), rel=0.25)
 
 
+@pytest.mark.parametrize(("limit", "low", "high"), [(1e3, 1.95875, 1.96517), (1e4, 1.961647, 1.962276)])
+def test_eps_at_a_given_limit(limit, low, high):
+    """Inside the untilted interval computed elsewhere at the same T."""
+    run = hs.poisson_subsampled(hs.gaussian(0.8), 0.01) * 1000
+    bound = edgeworth.prawitz_epsilon(run, 1e-3, direction="remove", limit=limit)
+    assert low <= bound.lower <= 1.96196161 + 6e-9 and 1.96196161 - 6e-9 <= bound.upper <= high
+    assert bound.upper - bound.lower > 0.1 * (high - low)
+
+
 @pytest.mark.parametrize("family", [NORMAL, LAPLACE])
 @pytest.mark.parametrize("add", [0, 1])
 def test_every_limit_is_sound(family, add):  # [theory: prawitz.inequality, prawitz.curve]

@@ -1,4 +1,4 @@
-"""The table of 40-digit values: every row by every route that takes it is certified, contained, and as narrow as
+"""The tables of known values: every row by every route that takes it is certified, contained, and as narrow as
 promised."""
 
 import functools
@@ -14,7 +14,7 @@ import hockeystick as hs
 from hockeystick.routes import contour, edgeworth, eeai, lattice, mixed, pld
 from hockeystick.routes.table import ROUTES
 from hockeystick.what import pair, sampling
-from rows import ASKED, ROWS, U, holds, log_holds
+from rows import ASKED, KNOWN, ROWS, U, holds, log_holds
 
 GAUSSIAN, TWO_SIDED = {"gaussian"}, {"truncated_gaussian", "replace_one_gaussian"}
 LINE = {"gaussian", "laplace"}
@@ -206,6 +206,15 @@ def test_rows_that_no_query_can_ask(row):
     with mp.workdps(40):
         truth = mp.log(row.truth) if row.query == "delta" else row.truth
         assert low <= truth <= high and high - low < 1e-8 and abs(mid - truth) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("row", "route"), [pytest.param(row, r, id=f"{row.id}-{r}") for row in KNOWN for r in row.widths]
+)
+def test_known_number(row, route):  # [theory: small.single, small.next-to-one, pair.approx-dp, grid.cut]
+    bound, inside, scale = row.ask(route)
+    assert bound.certified and inside and bound.lower <= bound.estimate <= bound.upper
+    assert row.widths[route] is None or bound.upper - bound.lower <= row.widths[route] * scale
 
 
 def line_step(part):
