@@ -384,15 +384,11 @@ static double turned_at_upper(const hs_two *T, int r, double y, const hs_turn *a
 static void allowed_cells(const hs_two *T, int r, double y, const hs_turn *at, double room, const double *odds,
                           int64_t *j0, int64_t *j1)
 {
-    int64_t j, n = T->nodes[r];
-    *j0 = y * (at[0].b + at[1].b) > room ? n : 0;
-    *j1 = n;
-    if (!*j0) return;
-    for (j = 0; j < n; j++) {
-        if (turned_at_upper(T, r, y, at, odds, j) > room) continue;
-        if (*j0 == n) *j0 = j;
-        *j1 = j + 1;
-    }
+    *j0 = 0;
+    *j1 = T->nodes[r];
+    if (y * (at[0].b + at[1].b) <= room) return;
+    while (*j0 < *j1 && turned_at_upper(T, r, y, at, odds, *j0) > room) ++*j0;
+    while (*j0 < *j1 && turned_at_upper(T, r, y, at, odds, *j1 - 1) > room) --*j1;
 }
 
 /* What |1 + U1|^a1 |1 + U2|^a2 may grow by on lines that turn the factors by 2 b1 and 2 b2, exponents below 0. */
@@ -438,7 +434,7 @@ HS_CLONES static double strip_upper(const hs_two *T, int r, hs_exponents a, doub
     double *restrict x = T->G.s + T->first[r];
     int64_t j, j0, j1, n = T->nodes[r];
     allowed_cells(T, r, y, at, gain - lead, odds, &j0, &j1);
-    if (j0 == n) return HUGE_VAL;
+    if (j0 == j1) return HUGE_VAL;
     cell_tops(T, r, a);
     ends = x[j0] * hs_side_upper(gain - lead - turned_at_upper(T, r, y, at, odds, j0)) +
            x[j1 - 1] * hs_side_upper(gain - lead - turned_at_upper(T, r, y, at, odds, j1 - 1));

@@ -39,6 +39,9 @@ GAINED = 0.5
 """Of the width of a pair's answer, what a line with a looser goal has to leave of it for another."""
 
 HYPERBOLA_STEPS = 6
+SHORT_PAIR = 4 * _core.SHORT_LINE
+"""Outer nodes up to which the line of a pair is faster than the hyperbola, which there sums over both branches."""
+
 MOST_NODES = 2**31 - 1
 """No limit of outer nodes but that of the scratch."""
 
@@ -318,11 +321,12 @@ def _answer(have_eps, steps, add, at, rtol, n_threads, nodes=all_nodes, paired=N
     """The first contour to reach rtol: a short line, the hyperbola, long lines; else the narrowest or None. said: what
     the short line has said. bent: where the answer of a hyperbola is noted."""
     branches = paired.branches if paired else steps
-    few = branches.shift.size <= HYPERBOLA_STEPS and (not paired or _curved(branches))
+    few = branches.shift.size <= HYPERBOLA_STEPS
     size = _core.contour_work(steps.shift.size, n_threads)
     work = scratch.borrow(max(size, _core.hyperbola_work(branches.shift.size)) if few else size)
     try:
-        goal, most = (rtol, margin(rtol), n_threads, work), _core.SHORT_LINE if few else nodes()
+        goal, short = (rtol, margin(rtol), n_threads, work), SHORT_PAIR if paired else _core.SHORT_LINE
+        most = short if few else nodes()
         first = said or _core.contour_ask(steps, add, have_eps, at, *goal, most)
         answers = [first]
         if few and first.status != _core.OK and _curved(branches):
