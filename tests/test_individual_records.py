@@ -193,20 +193,6 @@ def test_bad_calls(call, message):
     assert not filter._look(None).any() and filter.steps == 0
 
 
-@pytest.mark.parametrize("n", [0, -1, 1.5, "3", None, True, 10**11])
-def test_bad_sizes(n):
-    with pytest.raises(hs.DomainError, match="n_records"):
-        hs.IndividualGDPFilter(n, budget_mu=1.0)
-
-
-@pytest.mark.parametrize(
-    "option", [{"sticky": 1}, {"clip": 0.0}, {"clip": math.nan}, {"n_threads": -1}, {"n_threads": 1.5}]
-)
-def test_bad_options(option):
-    with pytest.raises(hs.DomainError):
-        hs.IndividualGDPFilter(3, budget_mu=1.0, **option)
-
-
 def test_inputs_of_other_layouts():
     filter = hs.IndividualGDPFilter(4, budget_mu=1.0)
     wide = np.full(8, 0.25)

@@ -3,7 +3,6 @@ domain."""
 
 import concurrent.futures
 import functools
-import inspect
 import math
 
 import numpy as np
@@ -12,7 +11,6 @@ from mpmath import mp, mpf
 
 import hockeystick as hs
 import laws
-from hockeystick.routes import edgeworth
 from hockeystick.routes.table import ROUTES
 from queries import Call, Dice, made, run_text, spread
 from rows import MIRRORED, U, bits, overlap, sgm
@@ -434,67 +432,3 @@ def test_empty_run(route):
     assert bound.certified and not bound.lower.any() and not bound.estimate.any() and not bound.upper.any()
     assert hs.log_delta(empty, 1.0, route=route).upper == -math.inf
     assert hs.delta(hs.Accountant().run, 0.0, route=route).upper == 0
-
-
-# What is refused
-
-DELTAS = {name: getattr(hs, name) for name in ("saddlepoint_delta", "moments_delta_upper", "gdp_delta")}
-DELTAS |= {name: getattr(edgeworth, name) for name in ("prawitz_delta", "eeai_delta", "aea_delta")}
-EPSILONS = {name: getattr(hs, name) for name in ("moments_epsilon_upper", "gdp_epsilon")}
-EPSILONS |= {name: getattr(edgeworth, name) for name in ("prawitz_epsilon", "eeai_epsilon", "aea_epsilon")}
-for ROUTE in ROUTES:
-    DELTAS |= {f"{ROUTE} delta": functools.partial(hs.delta, route=ROUTE)}
-    DELTAS |= {f"{ROUTE} log_delta": functools.partial(hs.log_delta, route=ROUTE)}
-    EPSILONS |= {f"{ROUTE} epsilon": functools.partial(hs.epsilon, route=ROUTE)}
-NAN, INF = math.nan, math.inf
-RUN = sgm(1.0, 0.01, 10)
-
-
-@pytest.mark.parametrize("name", DELTAS)
-def test_bad_eps(name):
-    for eps in (NAN, INF, -INF, "1", None, True, 1j, [0.5, NAN], [INF], ["a"], [None]):
-        with pytest.raises(hs.DomainError, match="eps"):
-            DELTAS[name](RUN, eps)
-
-
-@pytest.mark.parametrize("name", [name for name in (*DELTAS, *EPSILONS) if " " not in name])
-def test_an_empty_run_is_refused(name):
-    with pytest.raises(hs.DomainError, match=r"empty run|one or more"):
-        (DELTAS | EPSILONS)[name](hs.compose(), 0.5)
-
-
-@pytest.mark.parametrize("name", EPSILONS)
-def test_bad_delta(name):
-    for delta in (
-        0,
-        0.0,
-        1,
-        1.0,
-        -1e-5,
-        1.5,
-        NAN,
-        INF,
-        -INF,
-        "1e-5",
-        None,
-        True,
-        1e-5j,
-        [0.1, 0.0],
-        [0.1, NAN],
-        ["a"],
-        [True],
-    ):
-        with pytest.raises(hs.DomainError, match="delta"):
-            EPSILONS[name](RUN, delta)
-
-
-@pytest.mark.parametrize("name", DELTAS | EPSILONS | {"rdp": hs.rdp})
-def test_bad_options(name):
-    ask, at = ({"rdp": hs.rdp} | DELTAS | EPSILONS)[name], 2.0 if name in DELTAS or name == "rdp" else 0.5
-    for what in (None, 1.0, "run", [RUN]):
-        with pytest.raises(hs.DomainError):
-            ask(what, at)
-    for option in {"direction", "adjacency"} & inspect.signature(ask).parameters.keys():
-        for value in ("nonsense", "", None, 1, ("remove",), "REMOVE"):
-            with pytest.raises(hs.DomainError, match=option):
-                ask(RUN, at, **{option: value})

@@ -236,21 +236,6 @@ def test_posterior(prior, tail):  # [theory: risk.posterior]
     assert bound.width <= 1e-4 * true
 
 
-@pytest.mark.parametrize("bad", [0, 1, -0.1, 1.5, math.nan, "0.1", None, True, [0.1, 2.0], ["a"]])
-def test_bad_rates(bad):
-    for ask in (hs.tradeoff, hs.true_positive_rate):
-        with pytest.raises(hs.DomainError, match=r"fpr"):
-            ask(hs.gaussian(1.0), bad)
-    if not isinstance(bad, list):
-        for call in (
-            hs.bayes_risk,
-            lambda run, x: hs.posterior(run, x, tail=0.1),
-            lambda run, x: hs.posterior(run, 0.1, tail=x),
-        ):
-            with pytest.raises(hs.DomainError, match=r"prior|tail"):
-                call(hs.gaussian(1.0), bad)
-
-
 def test_what_nothing_ran_costs():
     """The empty run: the outputs say nothing, in either direction, at eps of either sign."""
     run = hs.compose()
@@ -266,12 +251,8 @@ def test_what_nothing_ran_costs():
 
 
 def test_bad_options():
-    with pytest.raises(hs.DomainError, match="direction"):
-        hs.tradeoff(DPSGD, 0.1, direction="up")
     with pytest.raises(hs.DomainError, match="rtol"):
         hs.tradeoff(DPSGD, 0.1, rtol=1e-3)
-    with pytest.raises(hs.DomainError, match="mechanism"):
-        hs.tradeoff("run", 0.1)
     with pytest.raises(TypeError):
         hs.tradeoff(DPSGD, 0.1, tolerance=1)
 

@@ -87,6 +87,7 @@ def test_regret_of_the_truth_is_nothing():
     bound = hs.gdp_regret(hs.gaussian(1.0), 1.0)
     assert bound.lower == 0 and bound.upper <= 1e-6
     assert hs.gdp_regret(hs.gaussian(1.0), 0.5).lower == 0  # sticks out everywhere
+    assert hs.gdp_regret(hs.gaussian(1.0), 1e-50).upper < 1e-100  # of points that were one it was a ZeroDivisionError
 
 
 def rows(eps, low, high):
@@ -318,15 +319,7 @@ def test_an_eps_beyond_doubles_is_refused_by_name():
         hs.mu_gdp(hs.gaussian(0.1) * 16, 1e-5)
 
 
-@pytest.mark.parametrize("bad", [0, 1, -1.0, math.nan, "0.1", None])
-def test_bad_input(bad):
-    with pytest.raises(hs.DomainError, match="delta"):
-        hs.mu_gdp(hs.gaussian(1.0), bad)
-    if bad != 1:
-        with pytest.raises(hs.DomainError, match="mu"):
-            hs.gdp_regret(hs.gaussian(1.0), bad)
-    with pytest.raises(hs.DomainError, match="tol"):
-        hs.mu_gdp(hs.gaussian(1.0), 1e-5, tol=bad if bad != 1 else 2)
+def test_a_relative_tolerance_is_no_option():
     with pytest.raises(hs.DomainError, match="rtol"):
         hs.mu_gdp(hs.gaussian(1.0), 1e-5, rtol=1e-3)
 

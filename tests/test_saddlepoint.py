@@ -210,18 +210,6 @@ def test_beyond_the_largest_loss():
         hs.saddlepoint_delta(run, 1.0, direction="add")
 
 
-@pytest.mark.parametrize(
-    "options, match",
-    [
-        ({"estimate": "best"}, "estimate must be one of"),
-        ({"estimate": 3}, "estimate must be one of"),
-    ],
-)
-def test_bad_options(options, match):
-    with pytest.raises(hs.DomainError, match=match):
-        hs.saddlepoint_delta(sgm(1.0, 0.01, 10), 1.0, **options)
-
-
 def test_shapes():
     run, grid = sgm(2.0, 0.01, 3000), np.linspace(0.5, 2.0, 6).reshape(2, 3)
     many = hs.saddlepoint_delta(run, grid)

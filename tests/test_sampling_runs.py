@@ -293,33 +293,10 @@ def test_every_route_heeds_the_adjacency():
         assert hs.delta(run, 0.1, adjacency="replace_one").lower > 1.2 * hs.delta(run, 0.1).upper
 
 
-# Bad input: q, dataset_size, max_batch, what the message must name
-
-BAD = [
-    (-0.1, 10, 5, "sampling rate"),
-    (1.1, 10, 5, "sampling rate"),
-    (math.nan, 10, 5, "sampling rate"),
-    (1e-13, 10, 5, "sampling rate"),
-    (True, 10, 5, "real number"),
-    ("0.1", 10, 5, "real number"),
-    (0.1, -1, 5, "dataset_size"),
-    (0.1, 10.0, 5, "dataset_size"),
-    (0.1, 10**13, 5, "dataset_size"),
-    (0.1, (20, 10), 5, "did you mean"),
-    (0.1, (10, 20, 30), 5, "pair"),
-    (0.1, (10, 20.5), 5, "dataset_size"),
-    (0.1, None, 5, "dataset_size"),
-    (0.1, 10, -1, "max_batch"),
-    (0.1, 10, 5.0, "max_batch"),
-    (0.1, 10, math.inf, "max_batch"),
-    (0.1, 10, True, "max_batch"),
-]
-
-
-@pytest.mark.parametrize("q, n, size, named", BAD, ids=[f"{i}-{b[3]}" for i, b in enumerate(BAD)])
-def test_bad_truncation(q, n, size, named):
+@pytest.mark.parametrize("n, named", [((20, 10), "did you mean"), ((10, 20, 30), "pair")])
+def test_bad_ranges(n, named):
     with pytest.raises(hs.DomainError, match=named):
-        cut(q, n, size)
+        cut(0.1, n, 5)
 
 
 def test_other_bad_input():

@@ -190,11 +190,7 @@ def test_next_to_no_loss():
     "options",
     [
         {"mean": 0.5},
-        {"mean": math.nan},
-        {"mean": 10, "shape": -1.0},
-        {"mean": 10, "shape": math.nan},
         {"mean": 10, "trials": 10},
-        {"mean": 10, "trials": 2.5},
         {"mean": 0.0, "shape": math.inf},
         {"mean": 1e10},
     ],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import query, risk
-from .arguments import one_of
+from .arguments import numbers, one_of
 from .bound import AccuracyError, Bound, Budget, DomainError
 from .outward import UP, U
 from .what.mechanism import as_run, count, real, within
@@ -87,6 +87,7 @@ def reconstruction(run: Ran, baseline: float, **options: Unpack[Sided]) -> Bound
     >>> print(f"{found.value:.3f}")
     1.684
     """
+    numbers("baseline", baseline, "in (0, 1)", 0.0, 1.0)
     return risk.true_positive_rate(run, baseline, direction="remove", **options)  # [theory: risk.guess]
 
 
@@ -253,6 +254,8 @@ def one_run_epsilon_lower(
     """
     one_of("adjacency", adjacency, ADJACENCIES)
     seen = _observed(canaries, guesses, correct)
+    if not isinstance(over, tuple | list) or len(over) != 2:
+        raise DomainError(f"over must be a pair (lo, hi), got {over!r}")
     low, high = (real("over", end, "two numbers, 0 < lo < hi") for end in over)
     if not 0 < low < high < math.inf:
         raise DomainError(f"over must be two numbers with 0 < lo < hi, got {over!r}")

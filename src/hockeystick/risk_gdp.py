@@ -211,7 +211,7 @@ def gdp_regret(run: Ran, mu: float, *, tol: float = 1e-6, **options: Unpack[Aske
     mu, tol = within("mu", mu, 0, 100, "()"), within("tol", tol, 1e-10, 0.1)
     ask = _Asker(run, tol, options)
     # Beyond `far` little is left, and it is added: G_mu(eps) < Phi(mu/2 - eps/mu), 8e-11 at 6.4; 1/(1 + e^45) is 3e-20.
-    far = min(mu * (mu / 2 + 6.4), 45.0)
+    far = max(min(mu * (mu / 2 + 6.4), 45.0), 1e-9)  # points that doubles tell apart
     beyond = _core.gdp_tangent(mu, far, far)[1] / (1 + math.exp(far))
     points = ask.deltas(np.array([-far / 32, *np.linspace(0.0, far, 17), far * 33 / 32]))
     best = max(0.0, *(_regret_lower(mu, point) for point in points[1:-1]))

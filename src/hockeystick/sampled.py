@@ -17,6 +17,7 @@ from .arguments import one_of, respelled
 from .bound import Bound, Budget, DomainError
 from .outward import UP, U
 from .what.mechanism import as_run, within
+from .what.pair import ADJACENCIES
 from .what.vectors import reals, require
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def monte_carlo(
     (True, False)
     """
     one_of("direction", direction, ("remove", "add"))
+    one_of("adjacency", adjacency, ADJACENCIES)
     s = reals("losses", losses)
     if s.ndim != 1 or not s.size:
         raise DomainError(f"losses must be one-dimensional and not empty, got an array of shape {s.shape}")

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 from ..bound import DomainError
+from ..what.mechanism import within
 from . import units
 from .filters import Kept, exact_mu
 from .store import Ledger
@@ -50,7 +51,7 @@ class GDPOdometer(Kept):
     KIND = "gdp_odometer"
 
     def __init__(self, *, increment_mu: float, path: str | os.PathLike[str] | None = None, sync: bool = True) -> None:
-        self.increment_mu = units.budget(increment_mu, None, None)
+        self.increment_mu = within("increment_mu", increment_mu, *units.MU_RANGE)
         self._set({"spent": 0, "steps": 0, "filters": 0})
         self._ledger = None
         if path is not None:

@@ -105,7 +105,7 @@ def top_k(eps0: float | Sequence[float], k: int | None = None) -> Mechanism:
     >>> f"{hs.epsilon(hs.top_k(0.5, 10), 1e-6):.3f}"    # of pairs 3.8134
     '[3.579, 3.580]'
     """
-    if isinstance(eps0, Sequence | np.ndarray) and not isinstance(eps0, str):
+    if isinstance(eps0, Sequence | np.ndarray) and not isinstance(eps0, str | bytes):
         ranges = tuple(bounded_range(each).eps0 for each in eps0)
         if not 1 <= len(ranges) <= K_MAX or k not in (None, len(ranges)):
             raise DomainError(f"eps0 must hold 1 to {K_MAX} ranges, as many as k says, got {len(ranges)} and k={k!r}")
