@@ -111,7 +111,7 @@ def top_k(eps0: float | Sequence[float], k: int | None = None) -> Mechanism:
             raise DomainError(f"eps0 must hold 1 to {K_MAX} ranges, as many as k says, got {len(ranges)} and k={k!r}")
         least, k = ranges[0], len(ranges)
     else:
-        least, k = bounded_range(eps0).eps0, count("k", k, 1, K_MAX)
+        least, k = bounded_range(eps0).eps0, count("k", k, 1, K_MAX)  # type: ignore[arg-type]  # bytes are refused
         ranges = (least,) * k
     if k == 1:
         return BoundedRange(least)
