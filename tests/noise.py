@@ -175,7 +175,14 @@ def install():
             np, {**arrays, **{name: _ufunc(noise, getattr(np, name)) for name in FUNCTIONS if hasattr(np, name)}}
         ),
     }
-    _fft.forward, _fft.inverse = noise.turned(_fft.forward), noise.turned(_fft.inverse)
+    rows = _fft.lent_rows
+
+    @contextmanager
+    def lent_rows(count, n):
+        with rows(count, n) as (values, transform, product):
+            yield values, noise.turned(transform), product
+
+    _fft.forward, _fft.backward, _fft.lent_rows = noise.turned(_fft.forward), noise.turned(_fft.backward), lent_rows
     noise.caches = []
     for name, module in list(sys.modules.items()):
         if name.split(".")[0] == "hockeystick":

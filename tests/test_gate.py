@@ -154,6 +154,7 @@ LENGTHS = {
     "grid_log_mgfs": (PLACES, None, 0.1, NODE**2, LOSS),
     "convolve_tilts": (PLACES, None, 0.1, NODE**2, 1.0, LOSS, np.zeros((2, 16))),
     "convolve_powers": (np.ones((2, 4), complex), LOSS, K, 1, True, np.ones(4, complex)),
+    "convolve_multiply": (np.ones(4, complex), np.ones(4, complex)),
     "poisson_tails": (0.1, 1.0, 1.0, 0, TAILS.copy()),
     "pld_cells": (-1.0, 0.125, TAILS.copy(), 0.0, 0.0),
     "pld_upper": (4, 0.125, TAILS[0][:16], TAILS[1][:16], 0.0),
@@ -207,6 +208,7 @@ TAKE_NONE = {
     "normal_tails": (NO,),
     "poisson_place": (0.1, NO),
     "sampling_tails": (0.1, 0.0, 1.0, 0.0, NO),
+    "convolve_norms": (NO, 1.0),
     "allocation_line": (1.0, 10.0, 1.0, NO, np.zeros(_core.allocation_work())),
 }
 NEED_SOME = {
@@ -260,6 +262,7 @@ NEED_SOME = {
     "gdp_cuts": [(1.0, 1.0, 0.1, np.zeros((rows, 8)), LOSS) for rows in (0, 1, 3)],
     "gdp_fit": [(0.0, 1.0, 1e-4, np.zeros((0, 8))), (0.0, 1.0, 1e-4, np.zeros((2, 9)))],
     "ranged_curve": [(np.zeros(0, np.int64), 0.1, 1, WORK), (np.array([3, 0]), 0.1, 1, WORK)],
+    "convolve_tilt": [(0, 0.1, LOSS, 1.0, 0.0, NO), (0, 0.1, NO, 1.0, 0.0, np.zeros(4))],
     "convolve_tail": [(NO, 0, 0.1, 1.0, 0.0, 3), (LOSS, 0, 0.1, 1.0, 0.0, 3)],
     "grid_log_mgf": [(0, 0.1, NO, 1.0)],
     "two_transform": [(np.zeros(size, np.uint8), 1.0, 0.0) for size in (0, 1, 7)],

@@ -9,6 +9,7 @@ from mpmath import mp, mpf
 import hockeystick as hs
 from hockeystick.grid import dots, evolve
 from hockeystick.routes import pld
+from hockeystick.what.mechanism import as_run
 from hockeystick.what.pair import losses, step_loss
 
 
@@ -196,6 +197,16 @@ def test_blocks_are_the_steps_one_by_one(add):
         assert np.array_equal(edge, found[0][2]) and np.array_equal(above, found[0][3])
     wide = dots.windows(other, dx, 1e-9, 1e-12, place)
     assert np.all(wide[0] <= first) and np.all(first + size <= wide[0] + wide[1]) and np.all(size > 0.85 * wide[1])
+
+
+def test_scipy_fallback(monkeypatch):
+    run = hs.laplace(2.0) * 30
+    first = hs.epsilon(run, 1e-12)
+    monkeypatch.setenv("HS_NO_PYFFTW", "1")
+    second = hs.epsilon(run, 1e-12)
+    assert first.lower <= second.upper and second.lower <= first.upper
+    assert second.width <= 1e-2 * second.estimate
+    assert as_run(run).steps == 30
 
 
 @pytest.mark.parametrize(

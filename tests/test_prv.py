@@ -55,10 +55,30 @@ def test_deltas(eps):
     assert found.upper <= gaussian_delta(1, eps - 0.0101) * (1 + 0.01)
 
 
+@pytest.mark.parametrize("add", [False, True])
+@pytest.mark.parametrize("eps", [0.5, 2.0])
+def test_squaring_equals_power(add, eps):  # [theory: grid.squaring, grid.power]
+    run = parts((1.0, 0.01, 500), (0.5, 0.02, 37), (0.1, 1, 3), add=add)
+    a, b = (prv.point(run, eps, None, eps_error=0.02, how=how) for how in ("power", "squaring"))
+    assert abs(math.expm1(a.estimate - b.estimate)) <= a.terms[2] + b.terms[2]
+    assert a.lower <= b.upper and b.lower <= a.upper
+
+
+def test_scipy_fallback(monkeypatch):
+    run = parts((0.01, 1, 10**4))
+    first = prv.root(run, 1e-12, None)
+    monkeypatch.setenv("HS_NO_PYFFTW", "1")
+    assert _fft._pyfftw() is None
+    found = prv.root(run, 1e-12, None)
+    assert gaussian_delta(1, found.lower) >= 1e-12 >= gaussian_delta(1, found.upper)
+    assert abs(found.estimate - first.estimate) < 1e-9
+
+
 def test_fft_error_is_inside_its_bound():  # [theory: grid.fft, grid.fft-error]
     rng = np.random.default_rng(1)
     for n in (1 << 12, 5 << 11, 45 << 8):
-        x = rng.random(n)
+        x = _fft.zeros(n)
+        x[:] = rng.random(n)
         exact = np.fft.rfft(x.astype(np.longdouble))
         error = np.linalg.norm((_fft.forward(x) - exact).astype(complex)) / np.linalg.norm(exact.astype(complex))
         assert error < _fft.error_upper(n)
@@ -72,15 +92,15 @@ def exact_transform(x):
 
 
 @pytest.mark.parametrize("n", [64, 90, 160])
-def test_long_doubles_have_their_own_unit(n, monkeypatch):  # [theory: grid.fft, grid.power]
+def test_long_doubles_have_their_own_unit(n, monkeypatch):  # [theory: grid.fft]
     """Transforms forward and back, powers between them; where long doubles are doubles the units are alike."""
     monkeypatch.setattr(mpmath.mp, "dps", 40)
     x = np.random.default_rng(n).random(n)
-    exact, found = exact_transform(x), _fft.forward(x.astype(np.longdouble))
+    exact, found = exact_transform(x), _fft.forward_extended(x)
     errors = [split(a) - b for a, b in zip(found, exact, strict=True)]
     size = math.sqrt(sum(abs(b) ** 2 for b in exact))
     assert math.sqrt(sum(abs(e) ** 2 for e in errors)) < _fft.error_upper(n, LONG_U) * size
-    back = _fft.inverse(found) - x.astype(np.longdouble)
+    back = _fft.inverse_extended(found) - x.astype(np.longdouble)
     assert float(np.sqrt(np.sum(back**2))) < 2 * _fft.error_upper(n, LONG_U) * np.linalg.norm(x)
     k, scaled = 1001, found / abs(found).max()
     power, worst = convolve._raised(scaled.copy(), k), 0

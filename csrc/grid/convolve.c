@@ -15,8 +15,8 @@
 #include <math.h>
 
 /* w (zeroed by the caller) += tilted masses at index j mod n_fft */
-static int add_tilted(int64_t j0, int64_t n, double dx, const double *p, double t, double log_mgf, int64_t n_fft,
-                      double *w)
+int hs_convolve_tilt(int64_t j0, int64_t n, double dx, const double *p, double t, double log_mgf, int64_t n_fft,
+                     double *w)
 {
     int64_t i, at;
     if (!(n_fft > 0 && n > 0)) return HS_BAD_ARGUMENT;
@@ -52,7 +52,7 @@ int hs_convolve_tilts(const hs_cells *cells, double t, const double *log_mgf, in
         long double square = 0, sum = 0;
         int st;
         for (j = 0; j < n_fft; j++) row[j] = 0;
-        if ((st = add_tilted(j0, n, cells->dx, cells->p + first, t, log_mgf[i], n_fft, row))) return st;
+        if ((st = hs_convolve_tilt(j0, n, cells->dx, cells->p + first, t, log_mgf[i], n_fft, row))) return st;
         point[i] = row[0];
         row[0] = 0;
         if (at < 0) at += n_fft;
@@ -133,6 +133,30 @@ int hs_convolve_powers(int64_t n, int64_t rows, const double *spec, const double
             }
         }
     }
+    return HS_OK;
+}
+
+/* a *= b over n complex numbers; a may be b. Relative error of each product <= 3u. */
+int hs_convolve_multiply(int64_t n, double *a, const double *b)
+{
+    int64_t i;
+    for (i = 0; i < n; i++) {
+        double x = a[2 * i], y = a[2 * i + 1], c = b[2 * i], d = b[2 * i + 1];
+        a[2 * i] = x * c - y * d;
+        a[2 * i + 1] = x * d + y * c;
+    }
+    return HS_OK;
+}
+
+/* x *= scale; then its Euclidean and absolute norms: relative error n 2^-53 at worst */
+int hs_convolve_norms(int64_t n, double *x, double scale, double *norm2, double *norm1)
+{
+    long double square = 0, sum = 0;
+    int64_t i;
+    for (i = 0; i < n; i++) x[i] *= scale;
+    add_norms(n, x, &square, &sum);
+    *norm2 = (double)sqrtl(square);
+    *norm1 = (double)sum;
     return HS_OK;
 }
 

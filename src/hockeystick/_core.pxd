@@ -116,10 +116,14 @@ cdef extern from "hs.h" nogil:
         double dx
         const double *p
     int hs_grid_log_mgfs(const hs_cells *cells, int64_t tilts, const double *t, double *log_mgf)
+    int hs_convolve_tilt(int64_t j0, int64_t n, double dx, const double *p, double t, double log_mgf, int64_t n_fft,
+                         double *w)
     int hs_convolve_tilts(const hs_cells *cells, double t, const double *log_mgf, int64_t n_fft, double *w,
                           double *point, double *norm2, double *norm1)
     int hs_convolve_powers(int64_t n, int64_t rows, const double *spec, const double *point, const double *k,
                            int n_threads, int first, double *product)
+    int hs_convolve_multiply(int64_t n, double *a, const double *b)
+    int hs_convolve_norms(int64_t n, double *x, double scale, double *norm2, double *norm1)
     int hs_convolve_tail(int64_t n, const double *r, int64_t j_lo, double dx, double t, double log_scale,
                          int64_t n_keep, double *mass, double *delta)
     # step_moments.c

@@ -46,6 +46,14 @@ def grid_log_mgfs(const int64_t[::1] j0, const int64_t[::1] start, double dx, co
     return log_mgf
 
 
+def convolve_tilt(int64_t j0, double dx, const double[::1] p, double t, double log_mgf, double[::1] w):
+    """Add the tilted masses to the zeroed circular array w."""
+    cdef int status
+    with nogil:
+        status = hs_convolve_tilt(j0, p.shape[0], dx, &p[0], t, log_mgf, w.shape[0], &w[0])
+    check(status, "convolve")
+
+
 def convolve_tilts(const int64_t[::1] j0, const int64_t[::1] start, double dx, const double[::1] p, double t,
                    const double[::1] log_mgf, double[:, ::1] w):
     """Tilted masses of every step in the rows of w, but for those at index 0; (these, Euclidean norms, sums) of the
@@ -72,6 +80,25 @@ def convolve_powers(const double complex[:, ::1] spec, const double[::1] point, 
         status = hs_convolve_powers(spec.shape[1], spec.shape[0], <const double *>&spec[0, 0], &point[0], &k[0],
                                     n_threads, first, <double *>&product[0])
     check(status, "convolve")
+
+
+def convolve_multiply(double complex[::1] a, const double complex[::1] b):
+    """a *= b; a may be b."""
+    lengths(a.shape[0], b.shape[0], a.shape[0])
+    cdef int status
+    with nogil:
+        status = hs_convolve_multiply(a.shape[0], <double *>&a[0], <const double *>&b[0])
+    check(status, "convolve")
+
+
+def convolve_norms(double[::1] x, double scale):
+    """(Euclidean norm, sum of absolute values) of x, which is multiplied by `scale` first."""
+    cdef double norm2, norm1
+    cdef int status
+    with nogil:
+        status = hs_convolve_norms(x.shape[0], &x[0], scale, &norm2, &norm1)
+    check(status, "convolve")
+    return norm2, norm1
 
 
 def convolve_tail(const double[::1] r, int64_t j_lo, double dx, double t, double log_scale, int64_t n_keep):

@@ -32,12 +32,16 @@ fft        D^ is linear in r: by Cauchy-Schwarz at most ||c||_2 ||r^ - r||_2, wh
            one rare large loss, which no tilt makes likely, transforms and powers are done in long doubles: u is
            2^-64 in eta_f and p then. Rounding r to doubles is relative: u D^ and 2u of the fft term.
 weights    Rounding of positive weights: a factor (1 + theta)^k on D^, theta = u(16 + 6 max|t x|).
+squaring   The same, except that ||r^ - r||_2 is followed through every product: see `_multiply`.
 
-There is one forward transform per distinct step and one inverse, whatever the counts.
+`how="power"` is the default: one forward transform per distinct step and one inverse. `how="squaring"` takes
+about 2 log2 k transforms; it is slower and its bound is wider, since every doubling pays the FFT error of its
+own transforms again (benchmarks/bench_prv.py). It serves as an independent check.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -218,6 +222,12 @@ def log_mgfs(grid: Grid, tilts: tuple[float, ...], n_threads: int) -> np.ndarray
     return np.concatenate(list(found), axis=1)
 
 
+def _tilted(grid: Grid, i: int, t: float, log_m: float, n: int) -> np.ndarray:
+    w = _fft.zeros(n)
+    _core.convolve_tilt(int(grid.steps.j0[i]), grid.dx, grid.steps.masses(i), t, log_m, w)
+    return w
+
+
 def tilted_power(
     grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int, extended: bool = False
 ) -> tuple[np.ndarray, float]:
@@ -227,7 +237,7 @@ def tilted_power(
     k, unit = grid.steps.k, LONG_U if extended else ULP
     r, norms = (_extended if extended else _doubles)(grid, t, logs, n, n_threads)
     eta = _fft.error_upper(n, unit)
-    norm2 = float(np.linalg.norm(r))
+    norm2, _ = _core.convolve_norms(r, 1.0)
     e2, e1 = norms * (eta * 1.01)
     sup = math.fsum((k * (e1 + 64 * ULP)).tolist())
     rel = unit * (math.fsum((4 * k).tolist()) if extended else _powers_upper(k, n, sup))
@@ -250,26 +260,29 @@ def _doubles(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> 
     """
     steps = grid.steps
     rows = max(1, min(SHARE, BLOCK // n))
-    parts, each = blocks(logs.size, rows), SHARE // rows if n <= BLOCK else 1
+    parts, each = blocks(logs.size, rows), SHARE // rows if n <= _fft.PLAN_LENGTH else 1
     inner = n_threads if logs.size == 1 and n >= THREADED else 1
     norms = np.empty((2, logs.size))
 
     def share(parts):
         product = None
-        for at in parts:
-            w = np.empty((at.stop - at.start, n))
-            point, *norms[:, at] = _core.convolve_tilts(
-                steps.j0[at], steps.start[at.start :], grid.dx, steps.p, t, logs[at], w
-            )
-            first = product is None
-            product = np.empty(n // 2 + 1, complex) if first else product
-            _core.convolve_powers(_fft.forward(w), point, steps.k[at], inner, first, product)
+        with _fft.lent_rows(most, n) as (w, spectra, room):
+            for at in parts:
+                own = w[: at.stop - at.start]
+                point, *norms[:, at] = _core.convolve_tilts(
+                    steps.j0[at], steps.start[at.start :], grid.dx, steps.p, t, logs[at], own
+                )
+                spec = spectra()[: own.shape[0]]
+                first = product is None
+                product = room() if first else product
+                _core.convolve_powers(spec, point, steps.k[at], inner, first, product)
         return product
 
+    most = max(at.stop - at.start for at in parts)
     found = in_order(share, [parts[i : i + each] for i in range(0, len(parts), each)], n_threads)
     product = next(found)
     for more in found:
-        product *= more
+        _core.convolve_multiply(product, more)
     return _fft.inverse(product), norms
 
 
@@ -282,13 +295,13 @@ def _extended(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) ->
         at = slice(i, i + 1)
         point, *norms[:, at] = _core.convolve_tilts(steps.j0[at], steps.start[i:], grid.dx, steps.p, t, logs[at], w)
         with np.errstate(under="ignore"):
-            return _raised(_fft.forward(w[0].astype(np.longdouble)) + point, int(steps.k[i]))
+            return _raised(_fft.forward_extended(w[0]) + point, int(steps.k[i]))
 
     product, *others = in_order(spectrum, range(logs.size), n_threads)
     with np.errstate(under="ignore"):
         for more in others:
             product *= more
-        return _fft.inverse(product).astype(float), norms
+        return _fft.inverse_extended(product).astype(float), norms
 
 
 def _extends(grid: Grid, n: int) -> bool:
@@ -318,7 +331,45 @@ def _powers_upper(k: np.ndarray, n: int, sup: float) -> float:
     return rows + (0.0 if squared.all() else 3.3 * (0.5 * math.log(n) + 1 + 3 * sup))
 
 
-def convolve(grid: Grid, plan: Plan, eps_max: float, n_threads: int) -> Tail:
+def _multiply(a, b, n_threads: int):
+    """Circular convolution of (x, bound on its error e_2, bound on the exact sum s) pairs; a may be b
+    [theory: grid.squaring].
+
+    ||x^ y^ - x y||_2 <= s_y e_x + ||x^||_1 e_y: Young's inequality. The transforms add eta ||x^||_2 ||y^||_1
+    (sup of the other spectrum) + eta ||y^||_2 (||x^||_1 + eta sqrt n ||x^||_2) and (eta + 4u) times the
+    result.
+    """
+    (x, ex, sx), (y, ey, sy) = a, b
+    n = x.shape[0]
+    eta = _fft.error_upper(n)
+    (x2, x1), (y2, y1) = _core.convolve_norms(x, 1.0), _core.convolve_norms(y, 1.0)
+    fx = _fft.forward(x, n_threads)
+    fy = fx if y is x else _fft.forward(y, n_threads)
+    _core.convolve_multiply(fx, fy)
+    out = _fft.backward(fx, n_threads)
+    e = sy * ex + x1 * ey + eta * x2 * y1 + eta * y2 * (x1 + eta * math.sqrt(n) * x2)
+    return out, (e + (eta + 4 * ULP) * _core.convolve_norms(out, 1.0 / n)[0]) * (1 + 1e-6), sx * sy
+
+
+def _square(grid: Grid, t: float, logs: np.ndarray, n: int, n_threads: int) -> tuple[np.ndarray, float]:
+    """(r^, bound on ||r^ - r||_2) by repeated squaring: binary powers of each step, multiplied as they
+    come."""
+
+    def powers():
+        for i, log_m in enumerate(logs.tolist()):
+            k, base = int(grid.steps.k[i]), (_tilted(grid, i, t, log_m, n), 0.0, 1 + 1e-12)
+            while k:
+                if k & 1:
+                    yield base
+                k >>= 1
+                if k:
+                    base = _multiply(base, base, n_threads)
+
+    law, error, _ = functools.reduce(lambda a, b: _multiply(a, b, n_threads), powers())
+    return law, error
+
+
+def convolve(grid: Grid, plan: Plan, eps_max: float, how: str, n_threads: int) -> Tail:
     """D^ from the eps of the plan to eps_max (less where the circle ends), with certified errors."""
     t, n, dx = plan.t, plan.n, grid.dx
     j_lo = math.floor((plan.y_lo - grid.shift) / dx) - 1
@@ -333,7 +384,7 @@ def convolve(grid: Grid, plan: Plan, eps_max: float, n_threads: int) -> Tail:
     keep = min(n, max(8, math.ceil((eps_max - y_lo) / dx) + 4))
     scale = log_l - t * (j_lo * dx)
     weight = math.sqrt(_weight2(t, width, dx))
-    r, error2 = tilted_power(grid, t, logs, n, n_threads)
+    r, error2 = (tilted_power if how == "power" else _square)(grid, t, logs, n, n_threads)
     if scale - t * (eps_max - y_lo) + math.log(error2 * weight + LEAST) > plan.log_tol and _extends(grid, n):
         r, error2 = tilted_power(grid, t, logs, n, n_threads, extended=True)
     mass, delta = _core.convolve_tail(r, j_lo, dx, t, scale, keep)

@@ -148,8 +148,8 @@ def _transform(parts, dx, n, radius, slack, mu, log_mgf, tilts, counts, n_thread
     """F_j as logarithm and angle at the frequencies below the last one where any record's |B| exceeds e^-KEPT_NATS."""
     logs, angles, worst_norm = [], [], 0.0
     for first, p in parts:
-        cells = np.zeros(n)
-        np.add.at(cells, np.arange(first, first + p.size) % n, p)
+        cells = _fft.zeros(n)
+        _core.convolve_tilt(first, dx, p, 0.0, 0.0, cells)
         worst_norm = max(worst_norm, float(np.linalg.norm(cells)))
         spec = _fft.forward(cells, n_threads)
         logs.append(np.log(np.maximum(np.abs(spec), 1e-300)))

@@ -160,13 +160,14 @@ def convolved(
     log_tol: float,
     n_threads: int,
     points: int = MAX_CELLS,
+    how: str = "power",
 ) -> _Curve:
     """The convolutions over a range of eps, with circles long enough for an error of e^log_tol."""
     margin = 4 * laws.upper.dx + 2 * laws.upper.radius
     circle = plan_circle(laws.upper, made.table, eps[0] - margin, log_tol, points)
     grids = (laws.upper,) if laws.lower is laws.upper else (laws.upper, laws.lower)
     share = (n_threads + len(grids) - 1) // len(grids)
-    above, *below = in_order(lambda grid: convolve(grid, circle, eps[1] + margin, share), grids, n_threads)
+    above, *below = in_order(lambda grid: convolve(grid, circle, eps[1] + margin, how, share), grids, n_threads)
     return _Curve(laws, above, *(below or (above,)))
 
 

@@ -147,16 +147,18 @@ def _terms(curve, eps: float, delta: float) -> tuple[float, float, float]:
     return curve.laws.upper.radius, truncation, rounding
 
 
-def point(parts, eps: float, rtol: float | None, n_threads: int = 1, *, eps_error: float = EPS_ERROR):
+def point(
+    parts, eps: float, rtol: float | None, n_threads: int = 1, *, eps_error: float = EPS_ERROR, how: str = "power"
+):
     """delta(eps) of a run of losses, None where it cannot be certified; AccuracyError where no lattice is short enough.
 
-    eps_error : bound on the radius, smaller where rtol asks for that.
+    eps_error : bound on the radius, smaller where rtol asks for that.   how : self-convolution, see convolve.py.
     """
     made, log_delta, t = pld.prepare(parts, lambda made: pld.at_eps(made, eps), DELTA_SHARE)
     eps_error = eps_error if rtol is None else min(eps_error, rtol / (2.8 * t))
     for _ in range(2):
         laws = _matched(made, eps_error, log_delta)
-        curve = pld.convolved(made, laws, (eps, eps), log_delta + math.log(DELTA_SHARE), n_threads)
+        curve = pld.convolved(made, laws, (eps, eps), log_delta + math.log(DELTA_SHARE), n_threads, how=how)
         low, high = curve.lower(eps), curve.upper(eps)
         mid = min(max(curve.estimate(eps), low), high)
         if not 0 < mid < math.exp(log_delta - 1):  # the shares of delta were those of a far larger one
@@ -165,7 +167,9 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, *, eps_erro
     return Point(*pld.logs(low, mid, high), _terms(curve, eps, mid), "prv")
 
 
-def root(parts, delta: float, rtol: float | None, n_threads: int = 1, *, eps_error: float = EPS_ERROR):
+def root(
+    parts, delta: float, rtol: float | None, n_threads: int = 1, *, eps_error: float = EPS_ERROR, how: str = "power"
+):
     """eps(delta) of a run of losses, clipped at 0, or None; options as in `point`."""
     least, most = rest(parts, delta)
     if most < 0:
@@ -180,7 +184,7 @@ def root(parts, delta: float, rtol: float | None, n_threads: int = 1, *, eps_err
     for _ in range(8):
         lo, hi = max(0.0, guess - room), max(0.0, guess) + room
         laws = _matched(made, eps_error, target)
-        curve = pld.convolved(made, laws, (lo, hi), target - t * room + math.log(DELTA_SHARE), n_threads)
+        curve = pld.convolved(made, laws, (lo, hi), target - t * room + math.log(DELTA_SHARE), n_threads, how=how)
         found = pld.invert(curve, delta, lo, min(hi, curve.ends[1]), end, not visible and end == math.inf)
         if not isinstance(found, str):
             lower, estimate, upper = found
