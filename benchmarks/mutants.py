@@ -72,7 +72,7 @@ TESTS = {
     ),
     "mixture condensed": "matrix shifts groups",
     "kept placed": "kept placed",
-    "one_sided composed few near": "composed near jumps mechanisms",
+    "composed few near": "composed near jumps mechanisms",
     "compression step_moments wide rates fit orders contour": "compression wide rates arrays",
     "jumps walls bulk few counts part": "jumps sparse extreme_laws",
     "shuffling attacks sampled": "shuffling attacks sampled selection",

@@ -162,7 +162,7 @@ def test_rdp_is_above_the_gaussian_truth():  # [theory: individual.rdp-shares]
 @pytest.mark.parametrize(
     ("sigma", "q", "alpha"), [(1.0, 0.01, 2), (0.7, 0.1, 5), (2.0, 0.5, 32), (4.0, 1e-4, 256), (0.5, 0.9, 64)]
 )
-def test_rho_of_a_subsampled_step_from_both_sides(sigma, q, alpha):  # [theory: individual.rdp-step]
+def test_rho_of_a_subsampled_step_from_both_sides(sigma, q, alpha):  # [theory: saddle.renyi]
     import mpmath as mp
 
     with mp.workdps(60):

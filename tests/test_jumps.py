@@ -12,7 +12,7 @@ import hockeystick as hs
 from conftest import some
 from hockeystick import _core, scratch
 from hockeystick._core import Rows
-from hockeystick.routes import contour, jumps, one_sided
+from hockeystick.routes import contour, jumps
 from hockeystick.what import sampling
 from hockeystick.what.pair import gaussian_steps, paired_steps
 
@@ -435,74 +435,6 @@ def test_a_line_without_room_leaves_room_to_others(adjacency, sigma, q, k, delta
     rough = hs.epsilon(run, delta, adjacency=adjacency, route="contour" if k == 187 else "auto")
     assert found.lower <= rough.upper
     assert rough.lower <= found.upper
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_two_replaced_runs_between_those_of_one_side(seed):  # [theory: small.one-sided]
-    """Two runs against the integral in real space, where both ends are far apart and where they are close."""
-    rng, seen = np.random.default_rng(seed), 0
-    while seen < 3:
-        q, m = 10 ** rng.uniform(-4, -0.4), math.exp(rng.uniform(-1.5, 1.2))
-        eps = float(branch_loss(m + rng.uniform(1, 6), q, m, m)) * rng.uniform(0.3, 2)
-        paired = paired_steps(hs.poisson_subsampled(hs.gaussian(1 / m), q) * 2, "replace_one", seed % 2 == 1)
-        found, truth = one_sided.point(paired, eps), math.log(two_pair_runs(((1.0, q, m, m),), eps))
-        if found is None or truth < math.log(1e-13):
-            continue
-        assert found.lower - 1e-8 <= truth <= found.upper + 1e-8
-        root = one_sided.root(paired, math.exp(truth))
-        assert root.lower * (1 - 1e-8) <= eps <= root.upper * (1 + 1e-8)
-        assert found.terms[0] > 0.9 * -math.expm1(found.lower - found.upper)
-        seen += 1
-
-
-@pytest.mark.parametrize("sigma, q, k, others", [(1.3, 3e-3, 40, 1), (0.8, 0.02, 3000, 1), (1.1, 1e-3, 2000, 50)])
-def test_replaced_runs_between_those_of_one_side(sigma, q, k, others):  # [theory: small.one-sided]
-    run = hs.compose((hs.poisson_subsampled(hs.gaussian(sigma), q), k), (hs.gaussian(30.0), others))
-    paired = paired_steps(run, "replace_one", False)
-    for delta in (1e-4, 1e-8):
-        line, found = contour.pair_root(paired, 0, delta), one_sided.root(paired, delta)
-        assert line.width < 1e-9
-        assert found.lower <= line.upper
-        assert line.lower <= found.upper
-        line, found = contour.pair_point(paired, 0, line.estimate), one_sided.point(paired, line.estimate)
-        assert found.lower <= line.upper
-        assert line.lower <= found.upper
-
-
-def test_the_sum_by_which_two_sides_differ():  # [theory: small.one-sided]
-    """Its tail where few losses reach their end: against binomial tails, and the mean of e^{uZ} by panels."""
-    for q, m, k, nats in ((1e-3, 0.3, 10_000, 40.0), (0.2, 1.0, 50, 5.0), (1e-5, 1.5, 3_000, 40.0)):
-        steps = Rows(np.array([m]), np.array([q]), np.array([float(k)]))
-        s, lost = one_sided.reach_upper(steps, -nats)
-        whole = -k * math.log1p(-q)
-        assert lost == (s < whole * (1 - 1e-12))
-        assert s < whole * (1 + 1e-7)
-        for share in (0.3, 0.6, 0.9):  # Z > s if enough losses are above s/n, and none of the others below its mean
-            level = share * -math.log1p(-q)
-            x = (-math.log((math.exp(-level) - (1 - q)) / q) - m * m / 2) / m  # the loss is above `level` from x on
-            p = (1 - q) * ndtr(-x) + q * ndtr(m - x)
-            if lost and k * level > s:
-                assert k * math.log(p) <= -nats
-        at = np.linspace(-12, 16, 600)
-        x = 0.5 * (at[1:] + at[:-1])[:, None] + 0.5 * np.diff(at)[:, None] * NODE
-        num = np.exp(-0.5 * x * x) * (1 + q * np.expm1(m * x - m * m / 2)) / math.sqrt(2 * math.pi)
-        loss = -np.log1p(q * np.expm1(-m * x - m * m / 2))
-        for u in one_sided.TILTS / -math.log1p(-q):
-            mean = float((0.5 * np.diff(at)[:, None] * WEIGHT * num * np.expm1(u * loss)).sum())
-            lift = math.expm1(-u * math.log1p(-q))
-            assert mean <= ((lift - u * q) * math.expm1(m * m) + q * lift) * (1 + 1e-10)
-
-
-def test_the_sum_by_which_two_sides_differ_where_a_rate_has_no_square():
-    """e^{ur} - 1 - uq of the smallest rates, times e^{m^2}: their exponent is 1e34 and more."""
-    steps = Rows(np.array([12.0, 0.5]), np.array([3e-18, 0.3]), np.array([1e9, 100.0]))
-    assert one_sided.reach_upper(steps, -20.0) == (pytest.approx(-100 * math.log1p(-0.3), rel=1e-6), False)
-
-
-def test_what_one_side_declines():
-    step = hs.truncated_poisson_subsampled(hs.gaussian(1.0), 0.01, dataset_size=100, max_batch=1)
-    assert one_sided.root(paired_steps(step * 2, "replace_one", False), 1e-6) is None
-    assert one_sided.point(paired_steps(step * 2, "replace_one", False), 1.0) is None
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ..arguments import respelled
 from ..bound import AccuracyError, DomainError
 from ..outward import DOWN, UP, U
 from ..routes import moments
-from ..what.mechanism import Gaussian, Mechanism, PoissonSubsampled, Run, as_run, count, flag, leaves, positive, within
+from ..what.mechanism import Mechanism, Run, as_run, flag, leaves, positive, within
 from .filters import Kept
 from .store import Ledger
 
@@ -85,7 +85,7 @@ class RDPFilter(Kept):
 
     References
     ----------
-    [FZ21] Theorem 4.3; [CKS20] Proposition 12; [MTZ19] for sampled steps.
+    [FZ21] Theorem 4.3; [CKS20] Proposition 12.
 
     Examples
     --------
@@ -377,44 +377,9 @@ def _given_rho(step, n: int) -> tuple[float, ...]:
 
 
 def step_rho_upper(step: Mechanism, orders) -> tuple[float, ...]:
-    """Renyi divergences of a step, both directions, rounded up; inf at orders where none is known.
-
-    Gaussian: alpha mu^2/2. Subsampled Gaussian, whole alpha: REMOVE has [MTZ19, Sec. 3.3] [theory: individual.rdp-step]
-
-        rho = log( sum_{i=0}^{alpha} C(alpha, i) (1-q)^(alpha-i) q^i e^{(i^2 - i) mu^2/2} ) / (alpha - 1),
-
-    which also bounds ADD [MTZ19, Thm 5]. All terms are positive, so rounding is relative: each log-term carries
-    at most 4u (|its parts| summed), taken on top. Anything else: `rdp`.
-    """
-    base, q = (step.base, step.q) if isinstance(step, PoissonSubsampled) else (step, 1.0)
-    if any(leaf.sized for leaf in leaves(base)):
+    """Renyi divergences of a step, both directions, rounded up; inf at orders where none is known."""
+    if any(leaf.sized for leaf in leaves(step)):
         raise DomainError(
             f"a filter composes guarantees that hold for data sets of every size, got {step!r}, which states one"
         )
-    if not isinstance(base, Gaussian):
-        return tuple(_divergence(Run(((step, 1),)), a) for a in orders)
-    v = (base.sensitivity / base.sigma) ** 2 * UP
-    if q == 1:
-        return tuple(0.5 * a * v * UP for a in orders)
-    return tuple(_subsampled_rho_upper(v, q, a) if a == int(a) else _divergence(Run(((step, 1),)), a) for a in orders)
-
-
-def _subsampled_rho_upper(v: float, q: float, alpha: float) -> float:
-    a = count("order", int(alpha), 2, ORDER_MAX)
-    i = np.arange(2, a + 1)
-    choose = np.array([math.lgamma(a + 1) - math.lgamma(j + 1) - math.lgamma(a - j + 1) for j in i])
-    parts = (choose, (a - i) * math.log1p(-q), i * math.log(q))
-    # (1-q)^a + a q (1-q)^(a-1) + sum_{i>=2} (..) = 1, so the sum is 1 + sum_{i>=2} C .. (e^{(i^2-i)v/2} - 1)
-    x = 0.5 * (i * i - i) * v
-    grow = x + np.log(-np.expm1(-x))
-    logs = sum(parts) + grow
-    # lgamma is correct to a few units of its own size: 16u (|terms| + 3 lgamma(a+1)) covers the sum of all parts
-    slack = (
-        16
-        * U
-        * (np.abs(parts[1]) + np.abs(parts[2]) + np.abs(x) + np.abs(np.log(-np.expm1(-x))) + 3 * math.lgamma(a + 1) + 1)
-    )
-    top = float((logs + slack).max())
-    total = math.fsum(np.exp(logs + slack - top)) * (1 + (a + 8) * U)
-    log_sum = math.log1p(total * math.exp(top)) if top < 30 else top + math.log(total + math.exp(-top))
-    return log_sum * UP / (a - 1)
+    return tuple(_divergence(Run(((step, 1),)), a) for a in orders)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..answers import ZERO, Point, Root, meet
+from ..answers import ZERO, Point, Root
 from ..arguments import log_lower
 from ..bound import AccuracyError
 from ..outward import log_floor
@@ -19,7 +19,7 @@ from ..threads import together
 from ..what.allocation import RandomAllocation, allocates
 from ..what.loss import ends
 from ..what.pair import paired_steps
-from . import bounds, composed, contour, general, jumps, next_to_one, one_sided, saddlepoint, single
+from . import bounds, composed, contour, general, jumps, next_to_one, saddlepoint, single
 from .question import SHARP
 
 LOG_NEAR_ONE = -1e-3
@@ -291,11 +291,6 @@ def _prv(question, have_eps: int, add: int, at: float):
     return _of_grid(question, lambda: ask(question.losses(add), at, question.rtol, question.n_threads))
 
 
-def _between_others(question, found) -> bool:
-    """Whether a run under replace-one is wide enough to be put between those of one-sided pairs."""
-    return question.adjacency == "replace_one" and not (found and found.width < question.sharp)
-
-
 def _jumps(question, have_eps: int, add: int, at: float):
     if question.gaussian:
         if have_eps:
@@ -305,14 +300,8 @@ def _jumps(question, have_eps: int, add: int, at: float):
     if paired is None:
         return None
     if have_eps:
-        found = jumps.pair_point(paired, add, at, question.sharp)
-    else:
-        found = jumps.pair_root(paired, add, at, question.sharp, question.known)
-    if not _between_others(question, found):
-        return found
-    if have_eps:
-        return meet(found, one_sided.point(paired, at), question.run)
-    return meet(found, one_sided.root(paired, at, meet(found, question.known, question.run)), question.run)
+        return jumps.pair_point(paired, add, at, question.sharp)
+    return jumps.pair_root(paired, add, at, question.sharp, question.known)
 
 
 def _moments(question, have_eps: int, add: int, at: float):
