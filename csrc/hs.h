@@ -292,8 +292,7 @@ typedef struct {
     double part, place;
     /* filled by mixed.c */
     int placed;     /* whether it has */
-    int near_atoms; /* whether outcomes with at most one loss off the atoms are summed apart, */
-    int apart;      /* and those of which law */
+    int near_atoms; /* whether outcomes with at most one loss off the atoms are summed apart */
     int64_t N;      /* nodes of a period */
     int64_t last;   /* last node visited */
     double eps, t, c, sd;

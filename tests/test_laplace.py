@@ -69,27 +69,6 @@ def one_step(m, q, add, eps):
     return q * num + (1 - q) * den - mp.exp(eps) * den
 
 
-@pytest.mark.parametrize("m, k", [(0.5, 2), (2.0, 5), (0.2, 13)])
-@pytest.mark.parametrize("eps0, n", [(0.3, 1), (0.05, 20)])
-@pytest.mark.parametrize("place", [-0.4, 0.1, 0.7])
-def test_beside_few_outcomes_against_residues(m, k, eps0, n, place):  # [theory: law.few]
-    run = hs.compose((hs.randomized_response(eps0), n), (hs.laplace(1 / m), k))
-    eps = place * (n * eps0 + k * m)
-    with mp.workdps(40):
-        high = 1 / (1 + mp.exp(-mp.mpf(eps0)))
-        truth = mp.fsum(
-            mp.binomial(n, j)
-            * high**j
-            * (1 - high) ** (n - j)
-            * (laplace_by_residues(m, k, at) if (at := eps - mp.mpf(eps0) * (2 * j - n)) > -k * m else 1 - mp.exp(at))
-            for j in range(n + 1)
-        )
-    bound = hs.delta(run, eps)
-    assert bound.lower <= truth <= bound.upper
-    assert bound.upper - bound.lower < 2e-9 * bound.upper  # 1e-7 to 1e-4 with all atoms on the line
-    assert bound.route == "contour"
-
-
 @pytest.mark.parametrize("m, q, add", [(0.5, 0.1, 0), (0.5, 0.1, 1), (0.05, 0.01, 0), (2.0, 0.3, 1), (1.0, 0.9, 0)])
 # [theory: law.gauss-panels, law.laplace-ends, law.second-order]
 def test_subsampled_twice_against_quadrature(m, q, add):
