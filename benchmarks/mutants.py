@@ -54,7 +54,7 @@ TESTS = {
     "hyperbola": "contour truth lattice",
     "root sum metric": "contour laplace lattice prawitz individual_epsilons",
     "mixed law laplace subnormal": "laplace lattice losses mechanisms",
-    "saddle": "saddlepoint saddle_laws moments",
+    "saddle": "saddlepoint laws moments",
     "prawitz edgeworth eeai finite_sample": "prawitz edgeworth eeai compression",
     "pld tails grid convolve evolve dots cells _fft": "terms_grid pld prv losses lemmas pld_bridge",
     "prv": "terms_grid prv",
@@ -62,7 +62,7 @@ TESTS = {
     "batch": "batch",
     "sampling batches": "sampling truth sampling_brute sampling_runs",
     "moments cumulant bounds single next jumps shifts lattice mixed general table contour saddlepoint saddle_laws": (
-        "terms_grid moments jumps shifts laplace lattice saddle_laws truth contour answers"
+        "terms_grid moments jumps shifts laplace lattice laws truth contour answers"
     ),
     "pair loss law loss_steps discrete given": "losses lemmas mechanisms pld lattice sampling_contour shifts groups",
     "query arguments worst bound outward answers": "outward answers contour budget truth mechanisms",

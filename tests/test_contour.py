@@ -5,77 +5,17 @@ import math
 import os
 import signal
 
-import hypothesis.strategies as st
-import mpmath
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
 
 import hockeystick as hs
 from hockeystick import _core
 from hockeystick.what import sampling
-from rows import bits, gaussian_delta, sgm
+from rows import bits, sgm
 from test_jumps import branch_loss, two_pair_runs
 from test_laws import MANY
 
-DIRECTION = st.sampled_from(["remove", "add", "both"])
-
-
 # closed forms
-
-
-def check_gaussian(sigma, k, eps):
-    run = hs.gaussian(sigma) * k
-    with mpmath.workdps(80):
-        mu = mpmath.sqrt(k) / mpmath.mpf(sigma)
-        truth = mpmath.log(gaussian_delta(mu, eps, 80))
-    bound = hs.log_delta(run, eps)
-    assert bound.certified
-    assert mpmath.mpf(bound.lower) <= truth <= mpmath.mpf(bound.upper)
-    assert bound.width <= 1e-8 * max(1.0, abs(bound.estimate))
-    if truth > -570:  # 1e-250
-        bound = hs.delta(run, eps)
-        with mpmath.workdps(80):
-            truth = mpmath.exp(truth)
-        assert mpmath.mpf(bound.lower) <= truth <= mpmath.mpf(bound.upper)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.floats(-1.5, 1.5), st.integers(1, 10**6), st.floats(0.2, 30.0))
-def test_gaussian_closed_form(log_mu, k, depth):  # [theory: pair.gaussian, line.gaussian, line.aliasing]
-    """mu from 0.03 to 30; eps at `depth` standard deviations beyond the mean loss: delta down to 1e-197."""
-    mu = 10.0**log_mu
-    check_gaussian(math.sqrt(k) / mu, k, 0.5 * mu * mu + depth * mu)
-
-
-@pytest.mark.parametrize("mu, depth", [(1.0, 33.5), (0.1, 33.0), (5.0, 50.0), (1.0, 200.0), (20.0, 100.0)])
-def test_gaussian_far_tail(mu, depth):
-    check_gaussian(1.0 / mu, 1, 0.5 * mu * mu + depth * mu)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.floats(0.1, 5.0), st.floats(1e-4, 0.9), st.floats(0.01, 10.0), DIRECTION)
-def test_one_subsampled_step(sigma, q, eps, direction):  # [theory: pair.one-sampled-step]
-    """k = 1: E (num - e^eps den)_+ is an integral over a half line whose end is known."""
-    with mpmath.workdps(60):
-        s, p, e = mpmath.mpf(sigma), mpmath.mpf(q), mpmath.mpf(eps)
-        deltas = []
-        if direction != "add":
-            x = s * s * mpmath.log((mpmath.exp(e) - 1 + p) / p) + mpmath.mpf(1) / 2
-            up = mpmath.ncdf((1 - x) / s), mpmath.ncdf(-x / s)
-            deltas.append(p * up[0] + (1 - p) * up[1] - mpmath.exp(e) * up[1])
-        if direction != "remove":
-            room = (mpmath.exp(-e) - 1 + p) / p
-            if room <= 0:
-                deltas.append(mpmath.mpf(0))
-            else:
-                x = s * s * mpmath.log(room) + mpmath.mpf(1) / 2
-                down = mpmath.ncdf(x / s), mpmath.ncdf((x - 1) / s)
-                deltas.append(down[0] - mpmath.exp(e) * (p * down[1] + (1 - p) * down[0]))
-        truth = max(deltas)
-    assume(truth == 0 or truth > 1e-50)
-    bound = hs.delta(sgm(sigma, q), eps, direction=direction)
-    assert mpmath.mpf(bound.lower) <= truth <= mpmath.mpf(bound.upper)
 
 
 # small runs

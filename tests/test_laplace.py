@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick.routes import lattice, mixed, pld, single
+from hockeystick.routes import mixed, pld, single
 from hockeystick.what.pair import step_loss
 from rows import overlap
 
@@ -101,42 +101,6 @@ def test_subsampled_twice_against_quadrature(m, q, add):
 
 
 # Half of those whose transform decays slowly are enough: the contour tries each for seconds.
-@pytest.mark.parametrize(
-    "q, add, eps",
-    [(1.0, 0, 0.3), (1.0, 0, 1.4), (0.2, 0, 0.3), (0.2, 1, 1.4)]
-    + [pytest.param(*x, marks=pytest.mark.slow) for x in ((0.2, 0, 1.4), (0.2, 1, 0.3))],
-)
-def test_gaussian_with_randomized_response(q, add, eps):
-    """Atoms move eps: delta = sum_j w_j delta_G(eps - l_j), each term in closed form."""
-
-    def gauss(m, e):
-        return mp.ncdf(m / 2 - e / m) - mp.exp(e) * mp.ncdf(-m / 2 - e / m)
-
-    def step(e):
-        if q == 1:
-            return gauss(mp.mpf(m), e)
-        if add:
-            return 1 - mp.exp(e) + mp.exp(e) * subsampled(-e)
-        return subsampled(e)
-
-    def subsampled(e):
-        return q * gauss(mp.mpf(m), mp.log1p(mp.expm1(e) / q)) if e > mp.log1p(-q) else -mp.expm1(e)
-
-    m, eps0, k = 0.9, 0.25, 6
-    with mp.workdps(40):
-        up = mp.exp(eps0) / (1 + mp.exp(eps0))
-        truth = mp.fsum(
-            mp.binomial(k, j) * up**j * (1 - up) ** (k - j) * step(eps - eps0 * mp.mpf(2 * j - k)) for j in range(k + 1)
-        )
-        steps = [mixed.NormalStep(m, q, add, 1), mixed.off_lattice(lattice.randomized_response(eps0), k)]
-        found = mixed.point(steps, eps)
-        if q == 1:
-            assert found[2] - found[0] < 1e-9
-        if found:  # one subsampled step decays too slowly for a narrow answer; the interval must still hold
-            assert found[0] <= mp.log(truth) <= found[2]
-        run = hs.poisson_subsampled(hs.gaussian(1 / m), q) + hs.randomized_response(eps0) * k
-        bound = hs.delta(run, eps, direction="add" if add else "remove")
-        assert bound.certified and bound.lower <= truth * (1 + 1e-15) and truth * (1 - 1e-15) <= bound.upper
 
 
 @pytest.mark.parametrize("k, scale", [(10**9, 1e5), (10**6, 40.0), (100, 1.0), (3, 0.05)])

@@ -188,6 +188,103 @@ def test_the_root_is_a_root(route):  # [theory: line.root]
     assert seen >= 30
 
 
+# Questions whose answers have closed forms or are sums over few outcomes, in 60 digits (exact.py).
+
+
+def call(name, *args):
+    return Call(name, args, {})
+
+
+def gaussians(d):
+    mu, k = 10 ** d.uniform(-2, 1.3), d.randint(1, 10**6)
+    return [(call("gaussian", math.sqrt(k) / mu), k)], 0.5 * mu * mu + d.uniform(0.2, 35) * mu
+
+
+def one_sample(d):
+    base = call(d.choice(("gaussian", "gaussian", "laplace", "randomized_response")), d.uniform(0.1, 5.0))
+    return [(call("poisson_subsampled", base, d.uniform(1e-4, 0.9)), 1)], d.uniform(0.01, 10) * d.choice((0.1, 1, 6))
+
+
+def responses(d):
+    eps0, k = 10 ** d.uniform(-3, 0.7), d.randint(1, 290)
+    eps = k * eps0 * math.tanh(eps0 / 2) + d.uniform(-2, 7) * eps0 * math.sqrt(k)
+    return [(call("randomized_response", eps0), k)], min(eps, 0.99 * k * eps0)
+
+
+def infinite(d):
+    eps0, k = 10 ** d.uniform(-3, 0.7), d.randint(1, 9)
+    return [(call("approx_dp", eps0, d.choice((1e-8, 1e-4))), k)], d.uniform(-1, 0.99) * k * eps0
+
+
+def ranges(d):
+    eps0, k = math.exp(d.uniform(math.log(0.003), math.log(30))), d.randint(1, 30)
+    return [(call("bounded_range", eps0), k)], d.uniform(-1, 1) * k * eps0
+
+
+def integers(d):
+    step = call("discrete_laplace", d.uniform(0.3, 20))
+    step = call("poisson_subsampled", step, d.uniform(0.01, 0.9)) if d.chance(0.5) else step
+    k = d.randint(1, 20)
+    return [(step, k)], d.uniform(-0.5, 0.97) * k / step.args[0].args[0] if step.args[1:] else d.uniform(-0.5, 0.97) * k
+
+
+def outcomes(d):
+    laws_of = [call("from_pmf", d.probabilities(n), d.probabilities(n)) for n in (2, 3, 2)[: d.randint(1, 3)]]
+    return [(step, d.randint(1, 5)) for step in laws_of], d.uniform(-2, 4)
+
+
+def beside(d):
+    step, k = noisy(d, d.choice(("gaussian", "laplace"))), d.randint(1, 30)
+    return [(step, 1), (call("randomized_response", 10 ** d.uniform(-2, 0)), k)], d.uniform(-1, 4)
+
+
+CLOSED = (gaussians, one_sample, responses, infinite, ranges, integers, outcomes, beside)
+
+
+@functools.cache
+def closed(i):
+    """(steps with counts, direction, eps, the truth)."""
+    d = Dice(f"closed {i}")
+    parts, eps = CLOSED[i % len(CLOSED)](d)
+    direction = d.choice(("both", "remove", "add"))
+    return parts, direction, eps, laws.truth(laws.Point(tuple(parts), "add_remove", direction, eps, None), d)
+
+
+WIDE_KINDS = {"auto": (beside,), "contour": (beside, outcomes)}
+CLOSED_DECLINES = {"contour": {134}, "pld": {46}}
+"""Of these questions: kinds whose lines may be wide, and those that a route declines."""
+
+
+# [theory: pair.gaussian, pair.one-sampled-step, pair.infinite, line.gaussian, line.aliasing, saddle.identity]
+# [theory: saddle.atoms, range.law, small.sums, rounding.outward]
+@pytest.mark.parametrize("route", ROUTES)
+def test_the_truth(route):
+    """Contained by every route that takes it; on the contour, and of plain Gaussian steps by all lines, narrow."""
+    refused, seen = set(), 0
+    for i in range(240):
+        parts, direction, eps, true = closed(i)
+        kind, short = CLOSED[i % len(CLOSED)], steps_of(parts) <= 500 and i < 150
+        taken = short if route in GRIDS else route != "edgeworth" or kind in (gaussians, one_sample)
+        if true is None or not taken:
+            continue
+        text = repr(Call("log_delta", (run_text(parts), eps), {"direction": direction, "route": route}))
+        try:
+            bound = made(text)
+        except hs.DomainError:
+            assert route == "edgeworth"  # which takes no sampled responses
+            continue
+        except hs.AccuracyError:
+            refused.add(i)
+            continue
+        seen += 1
+        fact = laws.Fact(mp.exp(mpf(bound.lower)), mp.exp(mpf(bound.upper)), route)
+        assert bound.certified and laws.meet(fact, true), (text, laws.shown(fact, true))
+        narrow = kind not in WIDE_KINDS[route] if route in WIDE_KINDS else kind is gaussians
+        if true.lower > 1e-290 and narrow and route not in GRIDS:
+            assert bound.width <= 1e-8 * max(1.0, abs(bound.estimate)), text
+    assert seen > 50 and refused <= CLOSED_DECLINES.get(route, set())
+
+
 # Named runs: what each route says of them, and how wide it may be.
 
 RUNS = {

@@ -23,16 +23,6 @@ def contains(bound, value, rtol=1e-3):
     assert bound.width <= rtol * max(value, 1e-300)
 
 
-def test_amplification_identity():  # [theory: pair.one-sampled-step]
-    """One subsampled step, REMOVE: delta(eps) = q delta_base(log(1 + (e^eps - 1)/q))."""
-    for base in (hs.laplace(0.8), hs.randomized_response(0.9), hs.discrete_laplace(2.0, sensitivity=2)):
-        for q in (0.3, 0.01):
-            eps = math.log1p(q * math.expm1(0.4))
-            a = hs.delta(hs.poisson_subsampled(base, q), eps, direction="remove")
-            b = hs.delta(base, 0.4)
-            assert a.lower <= q * b.upper * (1 + 1e-12) and q * b.lower <= a.upper * (1 + 1e-12)
-
-
 def test_infinite_losses_compose():  # [theory: pair.infinite]
     """20 steps of (0.2, 1e-3), whose deltas are among the known numbers."""
     run = hs.approx_dp(0.2, 1e-3) * 20

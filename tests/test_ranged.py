@@ -9,8 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 import hockeystick as hs
 from exact import mp, mpf, ranges_curve
@@ -18,8 +16,6 @@ from hockeystick.what.pair import step_loss
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 cases = pytest.importorskip("cases")
-
-EPS0 = st.floats(math.log(0.003), math.log(30)).map(math.exp)
 
 
 @pytest.mark.parametrize("k, eps0, eps", cases.RANGED)
@@ -66,24 +62,6 @@ def test_the_supremum_over_two_point_pairs():  # [theory: range.two-points, rang
             best = np.max(p * np.maximum(-np.expm1(g - s), 0) + (1 - p) * np.maximum(-np.expm1(g - s + eps0), 0))
             b = hs.delta(hs.bounded_range(eps0), g)
             assert b.lower * (1 - 1e-7) <= best * (1 + 1e-7) and best <= b.upper * (1 + 1e-12)
-
-
-@given(EPS0, st.integers(1, 30), st.floats(-1, 1))
-@example(2.4973222623559894, 30, -0.5864302882164331)  # far below 0: once cut below all losses
-@settings(max_examples=40, deadline=None)
-def test_curves_of_k_steps(eps0, k, at):  # [theory: range.law]
-    """Every route around the closed form."""
-    eps = at * k * eps0
-    low, high = ranges_curve(mpf(eps0), k)(mpf(eps))
-    for route in ("auto", "contour", "pld", "saddlepoint"):
-        try:
-            b = hs.log_delta(hs.bounded_range(eps0) * k, eps, route=route)
-        except hs.AccuracyError:
-            assert route not in ("auto", "pld") or high < 1e-290
-            continue
-        assert mp.exp(mpf(b.lower)) <= high and low <= mp.exp(mpf(b.upper)), (route, b)
-        if route == "auto" and k > 2 and abs(at) < 0.5:
-            assert b.upper - b.lower < 1e-8
 
 
 @mp.workdps(30)

@@ -181,17 +181,6 @@ def test_logarithm_of_a_modulus():  # [theory: rounding.log-phi]
     assert worst <= 1 < 1e3 < alone
 
 
-def test_ends_are_rounded_outward():  # [theory: rounding.outward]
-    """Ends are logarithms of scaled numbers: a sampled step whose delta is 1e-290 in 60 digits lies between them."""
-    step = hs.poisson_subsampled(hs.gaussian(0.5), 1e-3)
-    with mp.workdps(60):
-        for eps in (3.0, 60.0):
-            base = mp.log(1 + mp.expm1(eps) / mpf(step.q))
-            one = mpf(step.q) * (mp.ncdf(1 - base / 2) - mp.exp(base) * mp.ncdf(-1 - base / 2))
-            bound = hs.log_delta(step, eps, direction="remove")
-            assert mpf(bound.lower) <= mp.log(one) <= mpf(bound.upper)
-
-
 def test_curves_grow_with_mu():  # [theory: individual.mu]
     for eps in (0.0, 0.5, 4.0):
         deltas = [hs.log_delta(hs.gaussian(1 / mu), eps) for mu in (0.1, 0.11, 1.0, 1.01, 7.0)]
