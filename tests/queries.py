@@ -407,7 +407,7 @@ def nearby(d: Dice) -> tuple[tuple[Call, int], ...]:
     rates = [d.rate() for _ in range(d.choice((1, 1, 1, 2, 5)))]
     counts = [d.whole(1, 10**6, (1, 300)) if d.chance(0.5) else 1 for _ in range(3)]
     found = []
-    for _ in range(d.choice((50, 64, 100, 300))):
+    for _ in range(d.choice((50, 64, 100, 300, d.whole(50, 5000)) if d.chance(0.1) else (50, 64, 100, 300))):
         base = Call("gaussian", (min(max(sigma * (1 + wide * d.random()), 1e-3), 1e9),), {})
         q = d.choice(rates)
         found.append((base if q == 1 else Call("poisson_subsampled", (base, q), {}), d.choice(counts)))

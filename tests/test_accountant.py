@@ -107,13 +107,6 @@ def test_queries_are_those_of_the_run():
         assert mine.lower <= mine.estimate <= mine.upper
 
 
-def test_pickle_and_deepcopy():
-    accountant = recorded([(hs.gaussian(1.5), 4)])
-    for twin in (pickle.loads(pickle.dumps(accountant)), copy.deepcopy(accountant)):
-        twin.step(hs.gaussian(1.5))
-        assert (twin.steps, accountant.steps) == (5, 4)
-
-
 @pytest.mark.parametrize("k", [0, -1, 1.0, 1.5, True, "3", None, float("nan"), 10**13])
 def test_bad_counts_record_nothing(k):
     accountant = recorded([(hs.gaussian(1.0), 2)])

@@ -7,12 +7,10 @@ from types import SimpleNamespace
 import mpmath
 import numpy as np
 import pytest
-import scipy.fft
 from scipy.special import ndtr, ndtri
 
 import hockeystick as hs
 from hockeystick import _core, chords, query, risk_gdp
-from hockeystick.grid import _fft
 from hockeystick.grid import cells as grid
 from hockeystick.individual import renyi, units
 from hockeystick.routes import bounds, contour, eeai, finite, finite_sample, general, mixed, prv
@@ -235,17 +233,6 @@ def test_square_exp(slope, ends):
     assert truth * (1 - 1e-14) <= bound <= truth * max(1.001, math.exp(abs(min(slope, 0)) * ends[1] ** 2)) * 12
 
 
-@pytest.mark.parametrize("n", (64, 1000, 4096, 100_000))
-def test_error_of_a_transform(n):  # [theory: grid.fft]
-    """Against a transform in long double: the relative Euclidean error is covered, and is no thousandth of the
-    bound."""
-    w = np.random.default_rng(n).standard_normal(n)
-    exact = scipy.fft.rfft(w.astype(np.longdouble))
-    ours = scipy.fft.rfft(w)
-    error = float(np.linalg.norm((ours - exact).astype(complex)) / np.linalg.norm(exact.astype(complex)))
-    assert error <= _fft.error_upper(n) <= 400 * error
-
-
 def test_divergences_of_any_step():  # [theory: saddle.renyi]
     """Renyi divergences of Laplace noise in closed form [Mir17, Prop. 6]."""
     orders, b = (1.5, 2.0, 8.0, 64.0), 1.7
@@ -382,7 +369,7 @@ def test_variation_of_a_gaussian_loss():  # [theory: grid.variation]
 
 
 @pytest.mark.parametrize("sign", (-1, 1))
-def test_a_stated_error_counts_in_full(sign):
+def test_a_stated_error_counts_in_full(sign):  # [theory: pair.cdf]
     """Distribution functions off by all that their user said: the truth is an end of the interval."""
     m, error = 0.5, 1e-4
     step = hs.from_loss_cdf(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 import hockeystick as hs
-from hockeystick.individual import renyi, units
+from hockeystick.individual import units
 
 TRACE = (0.6, 0.7, 0.5, 0.9, 0.3)
 MUS = st.floats(0.0, 2.0)
@@ -157,23 +157,6 @@ def test_rdp_is_above_the_gaussian_truth():  # [theory: individual.rdp-shares]
         assert 0 < n < 3000
         assert hs.delta(step * n, eps).upper <= 1e-5
         assert hs.delta(step * (4 * n), eps).lower > 1e-5  # and it is not vacuous
-
-
-@pytest.mark.parametrize(
-    ("sigma", "q", "alpha"), [(1.0, 0.01, 2), (0.7, 0.1, 5), (2.0, 0.5, 32), (4.0, 1e-4, 256), (0.5, 0.9, 64)]
-)
-def test_rho_of_a_subsampled_step_from_both_sides(sigma, q, alpha):  # [theory: saddle.renyi]
-    import mpmath as mp
-
-    with mp.workdps(60):
-        p, v = mp.mpf(q), 1 / mp.mpf(sigma) ** 2
-        total = sum(
-            mp.binomial(alpha, i) * (1 - p) ** (alpha - i) * p**i * mp.exp((i * i - i) * v / 2)
-            for i in range(alpha + 1)
-        )
-        truth = mp.log(total) / (alpha - 1)
-        (upper,) = renyi.step_rho_upper(hs.poisson_subsampled(hs.gaussian(sigma), q), [alpha])
-        assert truth <= upper <= truth * (1 + mp.mpf(1e-10))
 
 
 BUDGETS = [

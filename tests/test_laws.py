@@ -139,7 +139,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("law", "route"), JUDGED)
-def test_law(law, route):  # [theory: pair.curve, pair.dropping, pair.reversal]
+def test_law(law, route):  # [theory: pair.curve, pair.dropping, pair.reversal, line.shared, individual.mu]
     seen, refused = 0, set()
     for i in HALF:
         parts, direction, eps = QUESTIONS[i]

@@ -20,6 +20,7 @@ from damage import change, spoiled
 from hockeystick import ledger
 from hockeystick.recorded import RecordedRun
 from hockeystick.what.given import REGISTERED
+from test_serial import EVERY
 
 SGD = hs.poisson_subsampled(hs.gaussian(1.0), 0.01)
 SLOW_KILLS = 500
@@ -141,18 +142,11 @@ def test_a_ledger_keeps_what_ran(tmp_path):
 
 
 def test_every_kind_of_step_is_kept(tmp_path):
-    steps = [
-        hs.gaussian(0.1 + 0.2, sensitivity=1 / 3), hs.laplace(0.7), hs.discrete_gaussian(2.5), hs.discrete_laplace(1.5),
-        hs.approx_dp(0.3, 1e-7), hs.k_ary_randomized_response(1.0, 5), hs.gaussian_mixture(1.0, [0.0, 1.0], [0.5, 0.5]),
-        hs.public_mixture([hs.gaussian(1.0), hs.laplace(2.0)], [0.25, 0.75]), hs.from_pmf([0.5, 0.5], [0.25, 0.75]),
-        hs.from_curve([0.5, 1.0], [1e-3, 1e-5]), hs.poisson_subsampled(hs.laplace(1.0), 0.3),
-        hs.truncated_poisson_subsampled(hs.gaussian(1.0), 0.01, dataset_size=10_000, max_batch=150),
-    ]  # fmt: skip
     with hs.Accountant(tmp_path / "ledger") as accountant:
-        for i, step in enumerate(steps):
+        for i, step in enumerate(EVERY):
             accountant.step(step, i + 1)
     with hs.Accountant(tmp_path / "ledger") as accountant:
-        assert accountant.run.parts == tuple((step, i + 1) for i, step in enumerate(steps))
+        assert accountant.run.parts == tuple((step, i + 1) for i, step in enumerate(EVERY))
 
 
 def test_steps_of_functions_go_by_their_name(tmp_path):

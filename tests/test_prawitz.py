@@ -165,7 +165,7 @@ def test_mixture_of_families(add):
 
 @pytest.mark.parametrize("add", [0, 1])
 @pytest.mark.parametrize("row", [(0.2, 0.001), (1 / 0.7, 0.02), (1 / 3, 0.3)])
-def test_periodic_runs(row, add):
+def test_periodic_runs(row, add):  # [theory: line.planning]
     """Long runs are planned from some of their steps: one step in ten is unlike the others."""
     rows = [
         (1 - 1e-4 * i / 480, 0.01, 1, NORMAL) if i % 10 == 0 else (row[0] - 1e-4 * i / 480, row[1], 1, NORMAL)

@@ -30,7 +30,7 @@ LONG = [
 @pytest.mark.parametrize(
     ("sigma", "q", "k", "delta", "width"), QUICK + [pytest.param(*case, marks=pytest.mark.slow) for case in LONG]
 )
-def test_two_routes_meet_and_the_contour_is_narrow(sigma, q, k, delta, width, direction):
+def test_two_routes_meet_and_the_contour_is_narrow(sigma, q, k, delta, width, direction):  # [theory: line.depth]
     run = sgm(sigma, q, k)
     line = hs.epsilon(run, delta, route="contour", direction=direction)
     grid = hs.epsilon(run, delta, route="pld", direction=direction)

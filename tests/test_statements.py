@@ -1,6 +1,5 @@
 """Lemmas of the theory book that no answer shows alone, each against numbers from elsewhere, some nearly equal."""
 
-import itertools
 import math
 
 import numpy as np
@@ -50,20 +49,6 @@ def test_centres_on_one_line_are_the_worst():  # [theory: pair.comparison]
             assert true <= bound + 2e-4
             nearest = max(nearest, true / max(bound, 1e-3))
     assert nearest > 0.99
-
-
-def test_a_group_of_sampled_records():  # [theory: pair.groups]
-    """Two records whose contributions are shorter, or point apart, lie below their mixture; equal ones meet it."""
-    q, x = 0.3, np.linspace(-12, 14, 26001)
-    weights = [(1 - q) ** 2, q * (1 - q), q * (1 - q), q * q]
-    pair = hs.gaussian_mixture(1.0, [0.0, 1.0, 2.0], [weights[0], 2 * weights[1], weights[3]])
-    for a, b in ((1.0, 1.0), (1.0, 0.4), (1.0, -1.0)):
-        num, den = mixture(weights, [[0.0], [a], [b], [a + b]], x[:, None]), mixture([1.0], [[0.0]], x[:, None])
-        for eps in (-0.3, 0.0, 0.8):
-            for direction, p, d in (("remove", num, den), ("add", den, num)):
-                true, bound = curve(math.exp(eps), p, d, 0.001), hs.delta(pair, eps, direction=direction)
-                assert true <= bound.upper + 1e-6
-                assert (a, b) != (1.0, 1.0) or true >= bound.lower - 1e-6
 
 
 def test_a_quotient_of_sums():  # [theory: law.quotient]
@@ -179,42 +164,3 @@ def test_logarithm_of_a_modulus():  # [theory: rounding.log-phi]
             worst = max(worst, float(abs(found - true)) / (unit + 2 * U * abs(found)))
             alone = max(alone, float(abs(0.5 * math.log1p(max(big, U - 1)) - true)) / unit)
     assert worst <= 1 < 1e3 < alone
-
-
-def test_curves_grow_with_mu():  # [theory: individual.mu]
-    for eps in (0.0, 0.5, 4.0):
-        deltas = [hs.log_delta(hs.gaussian(1 / mu), eps) for mu in (0.1, 0.11, 1.0, 1.01, 7.0)]
-        assert all(one.upper < other.lower for one, other in itertools.pairwise(deltas))
-
-
-def test_users_distribution_functions():  # [theory: pair.cdf]
-    """Those of a normal pair: with no error stated its own curve, with one a wider interval around it."""
-    true = hs.delta(hs.gaussian(1.0), 1.0)
-    widths = []
-    for error in (1e-15, 1e-6):
-        step = hs.from_loss_cdf(lambda s: ndtr(s - 0.5), lambda s: ndtr(s + 0.5), error=error)
-        bound = hs.delta(step, 1.0)
-        assert bound.lower <= true.upper and true.lower <= bound.upper
-        widths.append(bound.upper - bound.lower)
-    assert widths[0] + 1e-6 < widths[1]
-
-
-def test_many_eps_on_one_set_of_nodes():  # [theory: line.shared]
-    """An array of eps shares nodes; each entry meets the answer to the question asked alone."""
-    run = hs.compose(*((hs.poisson_subsampled(hs.gaussian(0.8 + 0.02 * i), 0.005), 40) for i in range(20)))
-    eps = np.linspace(0.4, 2.0, 41)
-    shared = hs.log_delta(run, eps, route="contour")
-    for at, bound in zip(eps[::8], shared[::8], strict=True):
-        alone = hs.log_delta(run, float(at), route="contour")
-        assert alone.lower <= bound.upper and bound.lower <= alone.upper
-        assert bound.upper - bound.lower < 1e-7
-
-
-def test_a_line_below_the_saddle_and_a_sample_of_many_steps():  # [theory: line.depth, line.planning]
-    """Rare jumps put the line below its saddle; 300 distinct steps are planned on some. Lattice laws know neither."""
-    rare = hs.poisson_subsampled(hs.gaussian(0.6), 2e-4) * 20_000
-    many = hs.compose(*((hs.poisson_subsampled(hs.gaussian(1 + 0.01 * i), 0.002 + 1e-5 * i), 3) for i in range(300)))
-    for run in (rare, many):
-        line, lattice = hs.epsilon(run, 1e-6, route="contour"), hs.epsilon(run, 1e-6, route="pld")
-        assert lattice.lower <= line.upper and line.lower <= lattice.upper
-        assert line.upper - line.lower < 1e-7 * line.upper < lattice.upper - lattice.lower
