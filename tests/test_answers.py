@@ -1,7 +1,6 @@
 """What leaves a query: ordered intervals, ends rounded outward, jumps of the curve, contradictions that are never
 hidden."""
 
-import contextlib
 import math
 import warnings
 
@@ -172,13 +171,6 @@ def test_refusals_advise_what_helps():
 # Corners that were exceptions
 
 
-def test_no_positive_loss():
-    for run in (hs.compose((hs.approx_dp(0, 1e-20), 3), hs.from_pmf([1.0], [1.0])), hs.from_pmf([1.0], [1.0]) * 12):
-        for route in ("auto", "pld"):
-            assert hs.epsilon(run, 0.3, route=route).upper == 0
-    assert hs.epsilon(hs.approx_dp(0.0, 1e-5) * 5, 5e-5).upper == 0
-
-
 def test_tilts_at_which_the_variance_underflows():
     """Masses whose second cumulant at a tilt of 400 is a difference of equal subnormal numbers."""
     num, den = [0.08, 0.40, 0.125, 0.112, 0.283], [0.511, 0.3604, 0.00099, 0.00068, 0.12693]
@@ -207,16 +199,6 @@ def test_numbers_that_a_double_does_not_hold_are_refused():
         with pytest.raises(hs.DomainError, match="a double holds"):
             ask()
     assert hs.gaussian(np.longdouble(0.5)) == hs.gaussian(0.5)
-
-
-def test_masses_of_one_and_lattices_of_unlike_units():
-    step = hs.from_curve(
-        [4.0, 10.390926000254382, 166.40218602367415], [1.0, 1.0, 1.4013003598631984e-273], symmetric=False
-    )
-    assert hs.epsilon(step * 10, 3.1740934877105717e-4).lower == math.inf
-    run = hs.compose((hs.k_ary_randomized_response(1.0000000000000001e-16, 42), 10**12), (hs.approx_dp(1.19, 0.0), 68))
-    b = hs.delta(run, -0.001, adjacency="replace_one")
-    assert b.lower <= b.upper
 
 
 def test_an_individual_bound_below_the_library_is_reported(monkeypatch):
@@ -250,50 +232,11 @@ def test_log_delta_far_below_zero_is_rounded_down(eps):
         assert mpmath.mpf(b.lower) < truth <= b.upper
 
 
-def test_answers_of_which_one_end_is_unknown():
-    """A maximum over sizes with nothing known from below; a posterior whose loss is not found; points beyond a grid."""
-    step = hs.truncated_poisson_subsampled(
-        hs.gaussian(0.318), 0.999999, dataset_size=(870, 1346), max_batch=3, assume_fixed_n=True
-    )
-    assert hs.log_delta(step, 27.979, direction="add").upper < -700
-    tail = 1 - 2.0**-53
-    b = hs.posterior(hs.approx_dp(1.0, 0.0) * 2, 9.03e-295, tail=tail, adjacency="replace_one")
-    assert b.lower <= b.estimate <= b.upper
-    step = hs.from_pmf([0.2208, 0.4922, 0.287], [0.0, 0.9973892016575407, 0.0026107983424593])
-    curve = hs.delta(step * 4979, [-5194.5, -3514.88, -3.0, -1.0, -0.3, 3514.889, 3514.88, 5695.0], route="pld")
-    assert np.all((curve.lower <= curve.estimate) & (curve.estimate <= curve.upper))
-
-
 @pytest.mark.parametrize("eps", [1e5, 9e5, 1e6, 1e12, 1e150])
 def test_delta_far_beyond_every_answers_reach(eps):
     """A grid of many tilts that failed at the first of them served the others."""
     b = hs.log_delta(hs.poisson_subsampled(hs.gaussian(1.0), 0.01) * 1000, eps)
     assert b.upper < -1e6
-
-
-def test_laws_of_nothing():
-    """No loss but 0, on a lattice of unlike unit; no finite loss at all; a window without mass that is known from
-    below."""
-    still = hs.from_pmf([1.4e-66, 1.0, 1.4e-117], [1.4e-66, 1.0, 1.4e-117])
-    run = hs.compose((hs.k_ary_randomized_response(1.017e-16, 82803732), 2), (still, 672752))
-    b = hs.delta(run, 1e-17, adjacency="replace_one")
-    assert b.lower <= b.estimate <= b.upper < 0.1
-    lost = hs.compose((hs.discrete_gaussian(9.0), 2), (hs.from_curve([-151.3], [1.0], symmetric=False), 5))
-    assert hs.moments_delta_upper(lost, 111.74, direction="remove") == 1.0
-    odd = hs.poisson_subsampled(
-        hs.from_pmf([1.0, 5e-87, 0.0], [0.0, 0.6017542222591843, 0.39824577774081565]), 0.999999999999
-    )
-    run = hs.compose(odd, (hs.from_curve([1.0000000000000002e-06], [0.0]), 2))
-    with contextlib.suppress(hs.AccuracyError):
-        hs.log_delta(run, -27.631043237893333, direction="remove")
-
-
-def test_many_points_up_to_the_largest_eps():
-    weak = hs.poisson_subsampled(hs.gaussian(2.477e75, sensitivity=3.0965e69), 1.0000000000000002e-12) * 10**12
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(hs.AccuracyError, match="would need more"):  # said without a warning of numpy
-            hs.log_delta(weak, [0.0, 1e-12, 2e-12, 3e-12, 1e-11, 1.0, 2.0, 1e300], route="pld")
 
 
 def test_masses_that_vanish_in_a_product_and_losses_near_700():
@@ -305,33 +248,13 @@ def test_masses_that_vanish_in_a_product_and_losses_near_700():
     assert tails.edge < 1e-11 and tails.rel.max() < 1e-2
 
 
-def test_estimates_are_numbers_where_a_sum_is_not():
-    run = hs.poisson_subsampled(hs.laplace(1 / 30), 0.2713564972914679) * 10122125
-    b = hs.log_delta(run, 3204364.2471925505, direction="remove", route="edgeworth")
-    assert b.lower <= b.estimate <= b.upper and not any(math.isnan(x) for x in b.budget.terms.values())
-
-
 def test_calibration_where_every_parameter_meets_the_target():
     assert hs.max_steps(q=2.4e-11, sigma=0.001, epsilon=1e4, delta=1.7e-112, direction="add").value == 10**12
 
 
-def test_what_lies_within_rounding_of_an_end():
-    """A curve given 4e-13 below 1 - e^eps, 53,184 times; a prior at which delta is 1e-7,022,769; deltas of 1e-311
-    beside D."""
-    step = hs.from_curve([-9.197596861890592, -1.0000000000000002e-06], [0.999898717494537, 0.001], symmetric=False)
-    b = hs.log_delta(step * 53184, 0.05, direction="add", route="pld")
-    assert b.lower <= b.estimate <= b.upper <= 0
-    assert (
-        hs.bayes_risk(hs.poisson_subsampled(hs.gaussian(8.12), 0.03), 2.782391155420867e-303).lower
-        < 2.782391155420867e-303
-    )
-    run = hs.compose((hs.approx_dp(97.114, 3.966e-318), 4106207), (hs.laplace(166928.98), 2))
-    try:
-        assert hs.epsilon(run, 1.6284986971995e-311).upper > 0
-    except hs.AccuracyError:
-        pass
-    b = hs.eeai_delta(hs.poisson_subsampled(hs.gaussian(9846.0), 7.95e-12) * 10**12, 1e300, direction="add")
-    assert b.lower <= b.estimate <= b.upper
+def test_a_prior_at_which_delta_is_next_to_nothing():
+    run = hs.poisson_subsampled(hs.gaussian(8.12), 0.03)
+    assert hs.bayes_risk(run, 2.782391155420867e-303).lower < 2.782391155420867e-303
 
 
 @pytest.mark.parametrize(
