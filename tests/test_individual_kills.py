@@ -12,8 +12,9 @@ import pytest
 
 import hockeystick as hs
 import test_individual_store as store
+from damage import snapshot
 from hockeystick.individual import data
-from test_individual_store import N, run_step, snapshot, start, state_of, words_of
+from test_individual_store import N, run_step, start, state_of, words_of
 
 WRITER = """
 import sys

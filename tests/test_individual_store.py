@@ -1,8 +1,8 @@
 """Durable state: reopening, kills at random instants, full disks, foreign and damaged files, two writers."""
 
+import functools
 import gc
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from damage import change, spoiled
+from damage import ANY, filled, named_and_untouched, small_disk, snapshot
 from hockeystick.individual import data
 from hockeystick.store import StoreError
 
@@ -19,20 +19,24 @@ N = 20_000
 
 
 def start(kind, path=None):
-    if kind == "records":
-        if path and Path(path).exists():
-            return hs.IndividualGDPFilter.open(path, sync=False)
-        return hs.IndividualGDPFilter(N, budget_mu=3.0, path=path, sync=False)
-    cls, options = {"gdp": (hs.GDPFilter, {"budget_mu": 100.0}), "odometer": (hs.GDPOdometer, {"increment_mu": 1.0})}[
-        kind
-    ]
-    return cls.open(path, sync=False) if path and Path(path).exists() else cls(**options, path=path, sync=False)
+    if kind == "ledger":
+        return hs.Accountant(path, sync=False)
+    cls, options = {
+        "gdp": (hs.GDPFilter, {"budget_mu": 100.0}),
+        "odometer": (hs.GDPOdometer, {"increment_mu": 1.0}),
+        "records": (functools.partial(hs.IndividualGDPFilter, N), {"budget_mu": 3.0}),
+    }[kind]
+    if path and Path(path).exists():
+        return getattr(cls, "func", cls).open(path, sync=False)
+    return cls(**options, path=path, sync=False)
 
 
 def run_step(kind, filter, step):
     """Step number `step` of a fixed sequence: over all records, or over some in no order."""
     rng = np.random.default_rng(step)
-    if kind != "records":
+    if kind == "ledger":
+        filter.step(hs.gaussian(10.0 + float(rng.random())))
+    elif kind != "records":
         filter.charge(float(rng.random()))
     elif step % 3 == 1:
         filter.charge(rng.random(N, dtype=np.float32), sigma=2.0)
@@ -44,19 +48,15 @@ def run_step(kind, filter, step):
 def state_of(filter):
     if isinstance(filter, hs.IndividualGDPFilter):
         return filter.steps, filter._look(None).tobytes()
-    return filter._state()
+    return filter.run if isinstance(filter, hs.Accountant) else filter._state()
 
 
-def written(tmp_path, steps=4):
+def written(tmp_path, steps=4, kind="records"):
     path = tmp_path / "state"
-    with start("records", path) as filter:
+    with start(kind, path) as filter:
         for step in range(1, steps + 1):
-            run_step("records", filter, step)
+            run_step(kind, filter, step)
     return path
-
-
-def snapshot(folder):
-    return {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
 
 
 @pytest.mark.parametrize("kind", ["gdp", "odometer", "records"])
@@ -175,63 +175,48 @@ def words_of(path):
     return Path(str(path) + ".words")
 
 
-def damage(path, what):
-    """Damage a copy of the state; returns what the message must say."""
-    ledger, words = path, words_of(path)
-    size = words.stat().st_size
-    if what == "words truncated":
-        os.truncate(words, size - 4096)
-        return "truncated"
-    if what == "words header":
-        with open(words, "r+b") as file:
-            file.seek(20)
-            file.write(b"\x07")
-        return "header"
-    if what == "words foreign":
-        words.write_bytes(b"x" * size)
-        return "not a file of words"
-    if what == "words missing":
-        words.unlink()
-        return "cannot open"
-    if what == "step missing":
-        path.with_suffix(".step").unlink()
-        return "cannot open"
-    if what == "words flipped":
-        with open(words, "r+b") as file:
-            file.seek(data.HEADER + 8 * 1234)
-            byte = file.read(1)
-            file.seek(-1, 1)
-            file.write(bytes([byte[0] ^ 64]))
-        return "checksum"
-    if says := spoiled(ledger, what.removeprefix("ledger ")):
-        return says
-    statement, says = {
-        "state": ("UPDATE manifest SET state = replace(state, ': 5', ': 4')", "checksum"),
-        "journal": ("UPDATE journal SET entry = replace(entry, '2.0', '2.1') WHERE step = 2", "checksum"),
-        "journal row lost": ("DELETE FROM journal WHERE step = 3", "checksum"),
-        "manifest lost": ("DELETE FROM manifest", "no manifest"),
-        "kind": ("UPDATE manifest SET kind = 'gdp_filter'", "GDPFilter, not of IndividualGDPFilter"),
-        "version": ("PRAGMA user_version = 99", "version 99"),
-    }[what]
-    change(ledger, statement)
-    return says
+def overwritten(at, byte=None):
+    """A byte of the words changed, by a bit where none is given."""
+
+    def change(path):
+        words = bytearray(words_of(path).read_bytes())
+        words[at] = words[at] ^ 64 if byte is None else byte
+        words_of(path).write_bytes(words)
+
+    return change
 
 
-@pytest.mark.parametrize(
-    "what",
-    [
-        "words truncated", "words header", "words foreign", "words missing", "words flipped", "ledger truncated",
-        "ledger foreign", "ledger empty", "another database", "state", "journal", "journal row lost", "manifest lost",
-        "kind", "version", "step missing",
-    ],
-)  # fmt: skip
-def test_damaged_files_are_named_and_left_untouched(tmp_path, what):
-    path = written(tmp_path, steps=5)  # the last step was one over some records
-    says = damage(path, what)
-    before = snapshot(tmp_path)
-    with pytest.raises(hs.StoreError, match=says):
-        hs.IndividualGDPFilter.open(path)
-    assert snapshot(tmp_path) == before
+DAMAGE = {("records", what): row for what, row in ANY.items()} | {("ledger", what): row for what, row in ANY.items()}
+DAMAGE |= {
+    ("records", "kind"): ("UPDATE manifest SET kind = 'gdp_filter'", "GDPFilter, not of IndividualGDPFilter"),
+    ("records", "state"): ("UPDATE manifest SET state = replace(state, ': 5', ': 4')", "checksum"),
+    ("records", "journal"): ("UPDATE journal SET entry = replace(entry, '2.0', '2.1') WHERE step = 2", "checksum"),
+    ("records", "journal row lost"): ("DELETE FROM journal WHERE step = 3", "checksum"),
+    ("records", "step missing"): (lambda path: path.with_suffix(".step").unlink(), "cannot open"),
+    ("records", "words missing"): (lambda path: words_of(path).unlink(), "cannot open"),
+    ("records", "words foreign"): (
+        lambda path: words_of(path).write_bytes(b"x" * words_of(path).stat().st_size),
+        "not a file of words",
+    ),
+    ("records", "words truncated"): (
+        lambda path: os.truncate(words_of(path), words_of(path).stat().st_size - 4096),
+        "truncated",
+    ),
+    ("records", "words header"): (overwritten(20, 7), "header"),
+    ("records", "words flipped"): (overwritten(data.HEADER + 8 * 1234), "checksum"),
+    ("ledger", "kind"): ("UPDATE manifest SET kind = 'gdp_filter'", "GDPFilter, not of Accountant"),
+    ("ledger", "state"): ("UPDATE manifest SET state = replace(state, '5', '6')", "checksum of the manifest"),
+    ("ledger", "parameters"): ("UPDATE manifest SET parameters = replace(parameters, 'null', '[9, 0.1]')", "checksum"),
+    ("ledger", "count"): ("UPDATE steps SET count = 99 WHERE id = 1", "checksum of the steps"),
+    ("ledger", "step"): ("UPDATE steps SET step = replace(step, '10.', '11.')", "checksum of the steps"),
+    ("ledger", "row lost"): ("DELETE FROM steps WHERE id = 2", "checksum of the steps"),
+}
+
+
+@pytest.mark.parametrize("kind, what", DAMAGE)
+def test_damaged_files_are_named_and_left_untouched(tmp_path, kind, what):
+    path = written(tmp_path, 5, kind)  # the last step was one over some records
+    named_and_untouched(path, *DAMAGE[kind, what], lambda path: start(kind, path), hs.StoreError)
 
 
 def test_a_database_of_another_program_is_not_even_recovered(tmp_path):
@@ -252,17 +237,18 @@ os._exit(0)
     assert snapshot(tmp_path) == before
 
 
-def test_any_flipped_byte_is_refused_or_changes_nothing(tmp_path):
-    path, replay = written(tmp_path, steps=5), hs.IndividualGDPFilter(N, budget_mu=3.0)
+@pytest.mark.parametrize("kind, flips", [("records", 60), ("ledger", 300)])
+def test_any_flipped_bit_is_refused_or_changes_nothing(tmp_path, kind, flips):
+    path, replay = written(tmp_path, 5, kind), start(kind)
     for step in range(1, 6):
-        run_step("records", replay, step)
+        run_step(kind, replay, step)
     pristine, rng, refused = path.read_bytes(), np.random.default_rng(3), 0
-    for _ in range(60):
+    for _ in range(flips):
         spoiled = bytearray(pristine)
         spoiled[rng.integers(len(spoiled))] ^= 1 << rng.integers(8)
         path.write_bytes(spoiled)
         try:
-            with hs.IndividualGDPFilter.open(path) as filter:
+            with start(kind, path) as filter:
                 assert state_of(filter) == state_of(replay)
         except hs.StoreError:
             refused += 1
@@ -284,23 +270,25 @@ def test_other_numbers_of_records_are_refused(tmp_path):
         hs.IndividualGDPFilter.open(path)
 
 
-@pytest.mark.parametrize("kind", ["records", "gdp"])
+@pytest.mark.parametrize("kind", ["records", "gdp", "ledger"])
 def test_a_full_ledger_keeps_the_last_good_state(tmp_path, kind):
     """sqlite is told that the disk ends here: the error is the one of a full disk."""
     path, replay = tmp_path / "state", start(kind)
     with start(kind, path) as filter:
+        for each in (filter, replay):
+            run_step(kind, each, 1)
         pages = filter._ledger._connection.execute("PRAGMA page_count").fetchone()[0]
         filter._ledger._connection.execute(f"PRAGMA max_page_count = {pages + 4}")
         with pytest.raises(hs.StoreError, match="full; nothing was charged"):
-            for step in range(1, 5000):
+            for step in range(2, 5000):
                 run_step(kind, filter, step)
-        assert filter.steps > 0
+        assert filter.steps > 1
         good = state_of(filter)
         with pytest.raises(hs.StoreError, match="full"):
             for step in range(filter.steps + 1, filter.steps + 4):
                 run_step(kind, filter, step)
     with start(kind, path) as filter:
-        assert filter.steps >= (good[0] if kind == "records" else good["steps"])
+        assert state_of(filter) == good or kind == "records"  # whose last step may have been acknowledged
         while replay.steps < filter.steps:
             run_step(kind, replay, replay.steps + 1)
         assert state_of(filter) == state_of(replay)
@@ -344,32 +332,28 @@ def test_unwritable_places(tmp_path):
     assert isinstance(hs.StoreError("x"), OSError) and isinstance(hs.StoreError("x"), hs.HockeystickError)
 
 
-def test_a_disk_that_is_really_full(tmp_path):
-    """A file system of 300 kB, where this machine lets us mount one."""
-    command = ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(tmp_path)]
-    if not shutil.which("mount") or subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("no small file system to be had")
-    try:
+@pytest.mark.parametrize("kind", ["records", "ledger"])
+def test_a_disk_that_is_really_full(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(sys.modules[__name__], "N", 5000)
+    replay, step = start(kind), 2
+    with small_disk(tmp_path, "300k"):
         with pytest.raises(hs.StoreError, match="No space left"):
             hs.IndividualGDPFilter(50_000, budget_mu=3.0, path=tmp_path / "large")
         assert not list(tmp_path.iterdir())
-        few, many = np.arange(100), np.arange(4000)
-        replay = hs.IndividualGDPFilter(5000, budget_mu=3.0)
-        with hs.IndividualGDPFilter(5000, budget_mu=3.0, path=tmp_path / "state") as filter:
+        with start(kind, tmp_path / "state") as filter:
             for each in (filter, replay):
-                each.charge(np.ones(100), sigma=2.0, indices=few)
-            with pytest.raises(OSError), open(tmp_path / "fill", "ab", buffering=0) as fill:
-                while True:
-                    fill.write(b"0" * 512)
-            with pytest.raises(hs.StoreError, match="No space left on device; nothing was charged"):
-                filter.charge(np.ones(4000), sigma=2.0, indices=many)
-            with pytest.raises(hs.StoreError, match="No space left on device; nothing was charged"):
-                filter.charge(np.ones(5000), sigma=2.0)
+                run_step(kind, each, step)
+            filled(tmp_path / "fill")
+            with pytest.raises(hs.StoreError, match="nothing was charged"):
+                for step in range(4, 5000):
+                    run_step(kind, filter, step)
+                    run_step(kind, replay, step)
             assert state_of(filter) == state_of(replay)
+            with pytest.raises(hs.StoreError, match="cannot create"):
+                hs.Accountant(tmp_path / "new")
             (tmp_path / "fill").unlink()
             for each in (filter, replay):
-                each.charge(np.ones(4000), sigma=2.0, indices=many)
-        with hs.IndividualGDPFilter.open(tmp_path / "state") as filter:
+                run_step(kind, each, step)
+        with start(kind, tmp_path / "state") as filter:
             assert state_of(filter) == state_of(replay)
-    finally:
-        subprocess.run(["umount", str(tmp_path)], check=True)
+        gc.collect()
