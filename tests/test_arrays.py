@@ -49,15 +49,11 @@ def test_arrays_and_objects_are_one_run(n):
     assert hs.delta(run, 1.0, route="saddlepoint").lower <= hs.delta(objects, 1.0).upper
 
 
-@pytest.mark.parametrize("ask", [hs.epsilon, hs.delta], ids=["epsilon", "delta"])
-def test_order_and_cuts_change_no_bit(ask):
+@pytest.mark.parametrize("ask, at", [(hs.epsilon, 1e-5), (hs.delta, 2.0)])
+def test_cuts_change_no_bit(ask, at):
     sigma, q, count = columns(900, 3)
-    order = np.random.default_rng(1).permutation(900)
-    at = 1e-5 if ask is hs.epsilon else 2.0
-    whole, turned = (ask(hs.compose_arrays(sigma[i], q[i], count[i]), at) for i in (slice(None), order))
     halves = ask(hs.compose_arrays(np.tile(sigma, 2), np.tile(q, 2), np.tile(count, 2)), at)
     doubled = ask(hs.compose_arrays(sigma, q, 2 * count), at)
-    assert (whole.lower, whole.upper) == (turned.lower, turned.upper) and whole.route == "compressed"
     assert (halves.lower, halves.upper) == (doubled.lower, doubled.upper)
 
 

@@ -286,25 +286,6 @@ def test_rates_are_kept_apart():
         assert found.upper - found.lower <= 1e-9 and "interpolation" in found.budget.terms
 
 
-def test_order_and_threads_change_no_bit():
-    rng = np.random.default_rng(4)
-    run = run_of(steps_of(rng, 200, 0.8, 2, 0.02, 50))
-    parts = list(run.parts)
-    rng.shuffle(parts)
-    turned = hs.compose(*parts)
-    eps = np.linspace(0.2, 3, 9)
-    asked = [
-        lambda r, **o: hs.epsilon(r, 1e-6, **o),
-        lambda r, **o: hs.delta(r, eps, **o),
-        lambda r, **o: hs.delta(r, 1.0, **o),
-    ]
-    for ask in asked:
-        one, other, two = ask(run), ask(turned), ask(run, n_threads=2)
-        for name in ("lower", "estimate", "upper"):
-            assert np.array_equal(getattr(one, name), getattr(other, name))
-            assert np.array_equal(getattr(one, name), getattr(two, name))
-
-
 def test_curves_share_a_rule():
     run = run_of(steps_of(np.random.default_rng(6), 150, 0.9, 1.5, 0.05, 60))
     eps = np.linspace(0.1, 4, 12)

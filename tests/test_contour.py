@@ -36,17 +36,17 @@ def test_the_first_hour_is_certified_to_1e_6(k):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_fork_after_use(n_threads):
-    before = bits(hs.delta(MANY["steps"][0], 1.0, n_threads=n_threads))
+    before = bits(hs.delta(MANY["steps"], 1.0, n_threads=n_threads))
     pid = os.fork()
     if pid == 0:
         code = 1
         signal.alarm(60)  # a pool of threads that did not survive the fork would be waited for
         try:
-            code = 0 if bits(hs.delta(MANY["steps"][0], 1.0, n_threads=n_threads)) == before else 2
+            code = 0 if bits(hs.delta(MANY["steps"], 1.0, n_threads=n_threads)) == before else 2
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert bits(hs.delta(MANY["steps"][0], 1.0)) == before
+    assert bits(hs.delta(MANY["steps"], 1.0)) == before
 
 
 @pytest.mark.parametrize("direction", ["remove", "add"])

@@ -360,42 +360,44 @@ def test_adjacencies_of_additive_noise(route):
 # The machine
 
 
+def cut_samples(i):
+    return hs.truncated_poisson_subsampled(
+        hs.gaussian(1.0 + i / 40), 0.01 + i / 5000, dataset_size=2000, max_batch=30 + i
+    )
+
+
+LAPLACES_OF_MANY = [hs.poisson_subsampled(hs.laplace(1.0 + i / 150), 0.01 + i / 9000) for i in range(150)]
+SCALES = np.exp(np.random.default_rng(4).uniform(-0.2, 0.7, 200))
 MANY = {
-    "steps": (hs.compose(*((sgm(0.8 + 0.01 * i, 0.002 + 0.0001 * i), 1 + i) for i in range(100))), "add_remove"),
-    "laplace": (
-        hs.compose(
-            *((hs.poisson_subsampled(hs.laplace(1.0 + i / 30), 0.05), 7) for i in range(30)), hs.gaussian(3.0) * 5
-        ),
-        "add_remove",
+    "steps": hs.compose(*((sgm(0.8 + 0.01 * i, 0.002 + 0.0001 * i), 1 + i) for i in range(100))),
+    "laplace": hs.compose(
+        *((hs.poisson_subsampled(hs.laplace(1.0 + i / 30), 0.05), 7) for i in range(30)), hs.gaussian(3.0) * 5
     ),
-    "pairs": (
-        hs.compose(
-            *(
-                (
-                    hs.truncated_poisson_subsampled(
-                        hs.gaussian(1.0 + i / 40), 0.01 + i / 5000, dataset_size=2000, max_batch=30 + i
-                    ),
-                    5 + i,
-                )
-                for i in range(40)
-            )
-        ),
-        "zero_out",
-    ),
-    "one step": (sgm(2.0, 0.01, 1000), "add_remove"),
+    "pairs": hs.compose(*((cut_samples(i), 5 + i) for i in range(40))),
+    "one step": sgm(2.0, 0.01, 1000),
+    "rule": hs.compose_arrays(SCALES, 0.02, np.arange(200) % 50 + 1),
+    "rates": hs.compose_arrays(2 + np.arange(9000) / 4500, np.random.default_rng(2).uniform(0.02, 0.03, 9000)),
+    "distinct": hs.compose(*LAPLACES_OF_MANY),
+    "copies": hs.compose(*((step, 1 + i) for i, step in enumerate(LAPLACES_OF_MANY[:30]))),
+    "beside": hs.compose(*LAPLACES_OF_MANY[:20], sgm(3.0, 0.1), (hs.randomized_response(0.02), 5)),
+    "mirrored": hs.compose(*(hs.laplace(20.0 + i) for i in range(70))),
 }
 THREADED = [(name, route) for name in ("steps", "laplace") for route in ("auto", *FAST)]
-THREADED += [("pairs", "auto"), ("pairs", "contour"), ("laplace", "pld"), ("one step", "prv")]
+THREADED += [("pairs", "auto"), ("pairs", "contour"), ("laplace", "pld"), ("one step", "prv"), ("rule", "auto")]
+THREADED += [("rates", "auto")] + [(name, "pld") for name in ("distinct", "copies", "beside", "mirrored")]
 
 
 @pytest.mark.parametrize(("name", "route"), THREADED)
 def test_threads_give_the_same_bits(name, route):  # [theory: rounding.sums]
-    run, adjacency = MANY[name]
-    asked = [(hs.delta, [0.5, 1.0, 3.0]), (hs.epsilon, [1e-5, 1e-7]), (hs.log_delta, 5.0)]
+    """And of a rule for many Gaussian steps any order of these."""
+    run, asked = MANY[name], [(hs.delta, [0.5, 1.0, 3.0]), (hs.epsilon, [1e-5, 1e-7]), (hs.log_delta, 5.0)]
+    options = {"route": route, "adjacency": "zero_out" if name == "pairs" else "add_remove"}
+    options |= {"rtol": 1e-2} if route == "pld" else {}
+    turned = hs.compose(*run.parts[::-1]) if name in ("rule", "rates") else run
     for query, at in asked:
-        options = {"route": route, "adjacency": adjacency, "rtol": 1e-2 if route == "pld" else None}
         one, *more = (query(run, at, n_threads=n, **options) for n in (1, 2, 3))
-        assert all(bits(one) == bits(other) for other in more)
+        assert all(bits(one) == bits(other) for other in (*more, query(turned, at, **options)))
+        assert one.route == "compressed" or query is not hs.epsilon or turned is run
 
 
 @pytest.mark.parametrize("route", ["auto", *FAST])

@@ -254,15 +254,6 @@ def test_plain_steps_and_a_few_large_shifts_beside():
     assert found.upper - found.lower <= 1e-10 * found.upper
 
 
-def test_order_and_threads_change_no_bit():
-    sigma, q = drawn(2, 5000, (3.0, 5.0), (0.02, 0.03))
-    assert rule_of(steps_of(sigma, q)) is not None
-    order = np.random.default_rng(0).permutation(q.size)
-    found = hs.epsilon(hs.compose_arrays(sigma, q), 1e-6)
-    assert found == hs.epsilon(hs.compose_arrays(sigma[order], q[order]), 1e-6)
-    assert found == hs.epsilon(hs.compose_arrays(sigma, q), 1e-6, n_threads=2)
-
-
 def test_rare_jumps_have_none():
     assert rule_of(steps_of(*drawn(1, 2000, (0.3, 20.0), (1e-4, 1e-3)))) is None
     assert rates.loss_of_rates_upper(1.01, 20.0) == math.inf

@@ -11,6 +11,7 @@ import hockeystick as hs
 from hockeystick import query
 from hockeystick.answers import Point
 from hockeystick.threads import in_order
+from test_laws import MANY
 
 SIZES = (1, 2, 3, 7)
 
@@ -85,32 +86,10 @@ def test_a_caller_may_stop_early():
     assert list(in_order(abs, range(9), 3)) == list(range(9))
 
 
-STEPS = [hs.poisson_subsampled(hs.laplace(1.0 + i / 150), 0.01 + i / 9000) for i in range(150)]
-RUNS = {
-    "distinct": hs.compose(*STEPS),
-    "with copies": hs.compose(*((step, 1 + i) for i, step in enumerate(STEPS[:30]))),
-    "one step": STEPS[0] * 2000,
-    "mixed": hs.compose(*STEPS[:20], hs.poisson_subsampled(hs.gaussian(3.0), 0.1), (hs.randomized_response(0.02), 5)),
-    "mirrored": hs.compose(*(hs.laplace(20.0 + i) for i in range(70))),
-}
-
-
-@pytest.mark.parametrize("name", RUNS)
-@pytest.mark.parametrize("direction", ["both", "remove", "add"])
-def test_route_pld_gives_the_same_bits(name, direction):
-    def answers(n):
-        options = dict(route="pld", rtol=1e-2, direction=direction, n_threads=n)
-        found = hs.epsilon(RUNS[name], 1e-5, **options), hs.delta(RUNS[name], 0.7, **options)
-        return [(b.lower, b.estimate, b.upper, b.budget.terms) for b in found]
-
-    first = answers(1)
-    assert all(answers(n) == first for n in (2, 3, 4))
-
-
 @pytest.mark.parametrize("route", ("contour", "pld"))
 def test_a_direction_that_is_proved_smaller_is_left_out(monkeypatch, route):
     """Whatever it would say: also where both are asked at once."""
-    settings = query._Settings(RUNS["distinct"], "add_remove", "both", route, 1e-2, 2)
+    settings = query._Settings(MANY["distinct"], "add_remove", "both", route, 1e-2, 2)
     found = Point(1.0, 2.0, 3.0, (), "contour")
 
     def ask(self, what, add, at):
@@ -128,15 +107,15 @@ def test_a_direction_that_is_proved_smaller_is_left_out(monkeypatch, route):
 
 def test_two_directions_that_both_fail_say_the_same():
     with pytest.raises(hs.AccuracyError) as one:
-        hs.delta(RUNS["distinct"], 0.5, route="pld", rtol=1e-13)
+        hs.delta(MANY["distinct"], 0.5, route="pld", rtol=1e-13)
     with pytest.raises(hs.AccuracyError) as two:
-        hs.delta(RUNS["distinct"], 0.5, route="pld", rtol=1e-13, n_threads=2)
+        hs.delta(MANY["distinct"], 0.5, route="pld", rtol=1e-13, n_threads=2)
     assert str(one.value) == str(two.value)
 
 
 def test_several_callers_at_once():
     def ask(n):
-        bound = hs.epsilon(RUNS["distinct"], 1e-5, route="pld", rtol=1e-2, n_threads=n)
+        bound = hs.epsilon(MANY["distinct"], 1e-5, route="pld", rtol=1e-2, n_threads=n)
         return bound.lower, bound.upper
 
     first = ask(1)
