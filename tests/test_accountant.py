@@ -173,6 +173,9 @@ def test_a_refused_state_changes_nothing(state, message):
     with pytest.raises(hs.DomainError, match=message):
         accountant.load_state_dict(state)
     assert accountant.run == run and accountant.steps == 2
+    if isinstance(state, dict) and state.get("format") == STATE["format"]:  # the same of a run
+        with pytest.raises(hs.DomainError, match=message):
+            hs.from_json(state | {"format": "hockeystick.run"})
 
 
 def test_equal_parts_of_a_state_merge():

@@ -15,47 +15,49 @@ TRACE = (0.6, 0.7, 0.5, 0.9, 0.3)
 MUS = st.floats(0.0, 2.0)
 
 
-def exact_filter(budget, mus):
-    """The rule over the rationals: charge if and only if the sum of squares stays within the budget's square."""
-    spent, out = Fraction(0), []
-    for mu in mus:
-        ok = spent + Fraction(mu) ** 2 <= Fraction(budget) ** 2
-        spent += Fraction(mu) ** 2 if ok else 0
-        out.append(ok)
-    return spent, out
+def charging(kind, budget, **options):
+    """(charge(norm, sigma) of a filter, the filter): of a data set, or of one record whose norms have a type."""
+    if kind == "set":
+        filter = hs.GDPFilter(budget_mu=budget, **options)
+        return (lambda norm, sigma=1.0: filter.charge(sigma=sigma, sensitivity=norm)), filter
+    filter = hs.IndividualGDPFilter(1, budget_mu=budget, **options)
+    return (lambda norm, sigma=1.0: bool(filter.charge(np.array([norm], kind), sigma=sigma)[0])), filter
 
 
-def test_trace():
-    filter = hs.GDPFilter(budget_mu=1.0)
-    assert [filter.charge(mu) for mu in TRACE] == [True, True, False, False, True]
-    assert 0.94 <= filter.spent_mu_upper**2 <= 0.94 * (1 + 1e-13) + 2.0**-46
+@pytest.mark.parametrize("kind", ["set", np.float32, np.float64])
+def test_trace(kind):
+    charge, filter = charging(kind, 1.0)
+    assert [charge(mu) for mu in TRACE] == [True, True, False, False, True]
+    spent = float(np.ravel(filter.spent_mu_upper if kind == "set" else filter.spent_mu_upper())[0])
+    assert spent**2 == pytest.approx(0.94, rel=1e-7) and (kind == np.float32 or 0.94 <= spent**2 <= 0.94 * (1 + 1e-13))
     assert filter.steps == 5
+    charge, filter = charging(kind, 1.0, sticky=True)  # ends at the first refusal
+    assert [charge(mu) for mu in TRACE] == [True, True, False, False, False] and not charge(0.0)
 
 
-def test_sticky_ends_at_the_first_refusal():
-    filter = hs.GDPFilter(budget_mu=1.0, sticky=True)
-    assert [filter.charge(mu) for mu in TRACE] == [True, True, False, False, False]
-
-
+@pytest.mark.parametrize("kind", ["set", np.float64])
 @pytest.mark.parametrize(
-    ("budget", "mus"),
+    ("budget", "sigma", "norms"),
     [
-        (1.0, [0.5] * 4),
-        (5.0, [3.0, 4.0]),
-        (0.3, [0.3]),
-        (0.3, [0.15] * 4),
-        (1.5, [0.75] * 4),
-        (2.5, [1.5, 2.0]),
-        (0.1, [0.05, 0.05, 0.05, 0.05]),
-        (1e3, [500.0] * 4),
-        (1e-6, [5e-7] * 4),
+        (1.0, 1.0, [0.5] * 4),
+        (5.0, 1.0, [3.0, 4.0]),
+        (0.3, 1.0, [0.3]),
+        (0.3, 1.0, [0.15] * 4),
+        (2.5, 1.0, [1.5, 2.0]),
+        (0.1, 1.0, [0.05] * 4),
+        (1e3, 1.0, [500.0] * 4),
+        (1e-6, 1.0, [5e-7] * 4),
+        (1.0, 0.6, [0.3] * 4),
+        (5.0, 2.0, [6.0, 8.0]),
+        (0.3, 2.0, [0.3] * 4),
+        (1.5, 100.0, [75.0] * 4),
     ],
 )
-def test_spending_exactly_the_budget_is_allowed(budget, mus):
-    assert exact_filter(budget, mus) == (Fraction(budget) ** 2, [True] * len(mus))
-    filter = hs.GDPFilter(budget_mu=budget)
-    assert all(filter.charge(mu) for mu in mus)
-    assert not filter.charge(1e-300) and filter.charge(0.0)
+def test_spending_exactly_the_budget_is_allowed(kind, budget, sigma, norms):
+    assert sum((Fraction(x) / Fraction(sigma)) ** 2 for x in norms) == Fraction(budget) ** 2
+    charge, _ = charging(kind, budget)
+    assert all(charge(x, sigma) for x in norms)
+    assert not charge(1e-300, sigma) and charge(0.0, sigma)
 
 
 @given(st.floats(1e-3, 10.0), st.lists(MUS, max_size=8))
@@ -69,11 +71,6 @@ def test_a_last_step_spends_what_is_left(budget, mus):
     assert filter.left_mu_lower <= left * 1e-7 + unit
     sticky = hs.GDPFilter(budget_mu=budget, sticky=True)
     assert sticky.left_mu_lower == budget and not sticky.charge(2 * budget) and sticky.left_mu_lower == 0
-
-
-def test_sigma_and_sensitivity_are_formed_exactly():
-    filter = hs.GDPFilter(budget_mu=0.5)
-    assert filter.charge(sigma=0.6, sensitivity=0.3) and not filter.charge(sigma=1e9)
 
 
 @given(st.floats(1e-3, 10.0), st.lists(MUS, max_size=30))

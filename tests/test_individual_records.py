@@ -23,37 +23,6 @@ def spent_of(filter, i=0):
     return int(filter._look(None)[i]) * Fraction(layout.divisor) ** 2 / Fraction(4) ** layout.half
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_trace(dtype):
-    filter = hs.IndividualGDPFilter(1, budget_mu=1.0)
-    masks = [bool(filter.charge(np.array([mu], dtype), sigma=1.0)[0]) for mu in (0.6, 0.7, 0.5, 0.9, 0.3)]
-    assert masks == [True, True, False, False, True]
-    assert filter.spent_mu_upper()[0] ** 2 == pytest.approx(0.94, rel=1e-7)
-    sticky = hs.IndividualGDPFilter(1, budget_mu=1.0, sticky=True)
-    masks = [bool(sticky.charge(np.array([mu], dtype), sigma=1.0)[0]) for mu in (0.6, 0.7, 0.5, 0.9, 0.3)]
-    assert masks == [True, True, False, False, False]
-    assert sticky.dropped().tolist() == [True] and not sticky.charge(np.zeros(1), sigma=1.0)[0]
-
-
-@pytest.mark.parametrize(
-    ("budget", "sigma", "norms"),
-    [
-        (1.0, 1.0, [0.5] * 4),
-        (1.0, 0.6, [0.3] * 4),
-        (5.0, 2.0, [6.0, 8.0]),
-        (0.3, 2.0, [0.3] * 4),
-        (1.5, 100.0, [75.0] * 4),
-    ],
-)
-def test_spending_exactly_the_budget_is_allowed(budget, sigma, norms):
-    assert sum((Fraction(x) / Fraction(sigma)) ** 2 for x in norms) == Fraction(budget) ** 2
-    filter = hs.IndividualGDPFilter(3, budget_mu=budget)
-    for x in norms:
-        assert filter.charge(np.full(3, x), sigma=sigma).all()
-    assert not filter.charge(np.full(3, 1e-300), sigma=sigma).any()
-    assert filter.charge(np.zeros(3), sigma=sigma).all()
-
-
 @given(
     st.floats(1e-3, 10.0),
     st.lists(st.tuples(NORMS, st.floats(0.1, 100.0)), max_size=12),
