@@ -1,8 +1,8 @@
 """The tables of truths as runs that a query takes, and what many tests say in the same words.
 
 reference/truth.jsonl has a row a question: mechanisms with counts and directions, `query` at `at`, and its answer to 30
-digits or more, within `err_bound`. reference/known.jsonl has numbers that closed forms, enumeration or other programs
-gave: any run as text, and how wide the answer of each route named may be."""
+digits or more, within `err_bound`. reference/known.jsonl has numbers of any query that closed forms, enumeration or
+other programs gave (`by`): any run as text, and how wide the answer of each route named may be."""
 
 import json
 import math
@@ -171,14 +171,14 @@ class Known(NamedTuple):
     def ask(self, route):
         """(answer, whether the number is in it, what its width is relative to)."""
         inverse, _, word = route.rpartition(" ")
-        query = getattr(hs, self.query)
+        query, options = getattr(hs, self.query), {"route": word} if word != "auto" else {}
         if not inverse:
-            bound = query(made(self.run), self.at, route=word, **self.options)
+            bound = query(made(self.run), self.at, **options, **self.options)
             return bound, holds(bound.lower, bound.estimate, bound.upper, self), self.scale()
         with mp.workdps(50):
             deltas = [self.truth + side * (self.error + 2 * U * abs(self.truth)) for side in (1, -1)]
             deltas = [float(mp.exp(x) if self.query == "log_delta" else x) for x in deltas]
-        low, high = (hs.epsilon(made(self.run), delta, route=word, **self.options) for delta in deltas)
+        low, high = (hs.epsilon(made(self.run), delta, **options, **self.options) for delta in deltas)
         return low, low.lower <= self.at * (1 + 2 * U) and self.at * (1 - 2 * U) <= high.upper, self.at
 
     def scale(self):
@@ -187,7 +187,7 @@ class Known(NamedTuple):
 
 def _known():
     for row in map(json.loads, (REFERENCE / "known.jsonl").read_text().splitlines()):
-        options = {name: row[name] for name in ("adjacency", "direction") if name in row}
+        options = {name: row[name] for name in ("adjacency", "direction", "tail") if name in row}
         truth, error = mpf(row["value"]), mpf(row.get("err_bound", 0))
         yield Known(row["id"], row["run"], options, row["query"], row["at"], truth, error, row["widths"])
     for row in map(json.loads, (REFERENCE / "small_k.jsonl").read_text().splitlines()):

@@ -28,47 +28,6 @@ def gaussian_tpr(mu, fpr):
     return phi(quantile(fpr) + mp.mpf(mu))
 
 
-def subsampled_tpr(m, q, fpr, direction):
-    """One subsampled step: the mixture q N(m,1) + (1-q) N(0,1) and N(0,1), thresholds on the line."""
-    m, q, fpr = mp.mpf(m), mp.mpf(q), mp.mpf(fpr)
-    if direction == "remove":
-        return q * gaussian_tpr(m, fpr) + (1 - q) * fpr
-
-    def alarm(t):  # the mixture below t
-        return q * phi(t - m) + (1 - q) * phi(t)
-
-    lo, hi = mp.mpf(-60), mp.mpf(60)
-    for _ in range(200):
-        mid = (lo + hi) / 2
-        lo, hi = (mid, hi) if alarm(mid) < fpr else (lo, mid)
-    return phi(lo)
-
-
-RATES = [1e-30, 1e-12, 1e-8, 1e-6, 1e-3, 0.05, 0.3, 0.5, 0.7, 0.95, 1 - 1e-6, 1 - 1e-12]
-
-
-@pytest.mark.parametrize("sigma", [0.2, 1.0, 5.0, 300.0])
-@pytest.mark.parametrize("fpr", RATES)
-def test_gaussian(sigma, fpr):
-    run = hs.gaussian(sigma)
-    true = gaussian_tpr(1 / mp.mpf(sigma), fpr)
-    tpr, fnr = hs.true_positive_rate(run, fpr), hs.tradeoff(run, fpr)
-    assert tpr.certified and fnr.certified
-    assert tpr.lower <= true <= tpr.upper and fnr.lower <= 1 - true <= fnr.upper
-    assert tpr.width <= 2e-9 * true and fnr.width <= max(2e-9 * (1 - true), mp.mpf(3e-16))
-
-
-@pytest.mark.parametrize("sigma, q", [(1.0, 0.01), (0.6, 0.2), (3.0, 0.9)])
-@pytest.mark.parametrize("fpr", RATES[1:-1])
-@pytest.mark.parametrize("direction", ["remove", "add"])
-def test_one_subsampled_step(sigma, q, fpr, direction):  # [theory: risk.tpr]
-    run = hs.poisson_subsampled(hs.gaussian(sigma), q)
-    true = subsampled_tpr(1 / mp.mpf(sigma), q, fpr, direction)
-    tpr, fnr = (f(run, fpr, direction=direction) for f in (hs.true_positive_rate, hs.tradeoff))
-    assert tpr.lower <= true <= tpr.upper and fnr.lower <= 1 - true <= fnr.upper
-    assert tpr.width <= 1e-7 * true and fnr.width <= max(1e-7 * (1 - true), mp.mpf(3e-16))
-
-
 RECORDED = [  # what two other tools say of the Gaussian of sigma = 1 and of DPSGD (benchmarks/bench_risk.py)
     (1e-12, 5.551e-14, 8.027e-14),
     (1e-8, 1.167e-11, 8.027e-14),
@@ -181,22 +140,6 @@ def test_lower_end_is_a_lower_bound_anywhere(eps, mu, fpr, noise):  # [theory: r
     assert chords.fpr_upper(nodes, float(true) * (1 + 1e-15), 0.0) >= fpr * (1 - 1e-14)
 
 
-@pytest.mark.parametrize(
-    ("sigma", "rate"),
-    [(0.256394, 3.394e-321), (0.446, 1.35e-320), (0.2056, 1.55e-320), (0.63, 2.5e-321), (4.0, 1e-323)],
-)
-def test_rates_that_are_no_normal_doubles(sigma, rate):
-    """Slopes of this size have few digits or none [theory: risk.four-points, risk.slope]."""
-    with mp.workdps(60):
-        at = mp.findroot(lambda z: mp.log(phi(z) / mp.mpf(rate)), -38)
-        true, loss = phi(at + 1 / mp.mpf(sigma)), 0.5 / mp.mpf(sigma) ** 2 - at / mp.mpf(sigma)
-        belief = 1 / (1 + 3 * mp.exp(-loss))
-    bound = hs.true_positive_rate(hs.gaussian(sigma), rate, direction="remove")
-    assert bound.lower <= true <= bound.upper <= 1.02 * bound.lower
-    bound = hs.posterior(hs.gaussian(sigma), 0.25, tail=rate, direction="remove")
-    assert bound.lower <= belief <= bound.upper
-
-
 def test_advantage():  # [theory: risk.tpr]
     bound = hs.advantage(DPSGD)
     assert bound.lower == hs.delta(DPSGD, 0.0).lower
@@ -204,36 +147,14 @@ def test_advantage():  # [theory: risk.tpr]
     assert hs.advantage(hs.gaussian(3.0)).lower <= exact <= hs.advantage(hs.gaussian(3.0)).upper
 
 
-@pytest.mark.parametrize("prior", [1e-12, 0.01, 0.5, 0.9, 1 - 1e-9])
-@pytest.mark.parametrize("sigma", [0.3, 1.0, 30.0])
-def test_bayes_risk(prior, sigma):  # [theory: risk.bayes]
-    pi, mu = mp.mpf(prior), 1 / mp.mpf(sigma)
-    threshold = mp.log((1 - pi) / pi) / mu + mu / 2  # num is N(mu, 1), den is N(0, 1)
-    true = pi * phi(threshold - mu) + (1 - pi) * phi(-threshold)
-    bound = hs.bayes_risk(hs.gaussian(sigma), prior)
-    assert bound.lower <= true <= bound.upper <= min(prior, 1 - prior) * (1 + 1e-15)
-    assert bound.width <= 1e-10 * true + 1e-15 * min(pi, 1 - pi)
-
-
 def test_bayes_risk_by_direction():
     run = hs.poisson_subsampled(hs.gaussian(0.5), 0.3)
     one, two = (hs.bayes_risk(run, 0.2, direction=d) for d in ("remove", "add"))
     both = hs.bayes_risk(run, 0.2)
+    assert both.upper <= 0.2
     assert both.lower == min(one.lower, two.lower)
     mirrored = hs.bayes_risk(run, 0.8, direction="add")
     assert mirrored.lower <= one.upper and one.lower <= mirrored.upper
-
-
-@pytest.mark.parametrize("prior", [1e-302, 0.001, 0.5, 0.999])
-@pytest.mark.parametrize("tail", [1e-9, 0.01, 0.5, 0.9])
-def test_posterior(prior, tail):  # [theory: risk.posterior]
-    """Gaussian: the loss is N(m^2/2, m^2) under num."""
-    m = mp.mpf(1) / 2
-    loss = m * m / 2 + m * quantile(1 - mp.mpf(tail))
-    true = 1 / (1 + (1 - mp.mpf(prior)) / mp.mpf(prior) * mp.e ** (-loss))
-    bound = hs.posterior(hs.gaussian(2.0), prior, tail=tail)
-    assert bound.lower <= true <= bound.upper
-    assert bound.width <= 1e-4 * true
 
 
 def test_what_nothing_ran_costs():
@@ -444,31 +365,3 @@ def test_the_last_points_bound_the_cells_beyond_them(run, ask, wide):  # [theory
     """Three alone left 6e-7 and 2e-6, where the deltas leave 3e-10."""
     found = ask(run)
     assert found.upper - found.lower <= wide * found.upper
-
-
-@pytest.mark.parametrize("fpr", [1e-25, 1e-18, 1e-14, 1e-12, 1e-9, 0.3])
-def test_rates_where_delta_is_next_to_one(fpr):  # [theory: line.complement]
-    """Sixty answers of eps0 = 2, whose delta(0) is 1 - 3e-12, by the likelihood ratio test: a tpr next to 1 is known to
-    its last digits, of which deltas that are 1e-10 wide tell none."""
-    k = 60
-    with mp.workdps(100):
-        p = mp.exp(2) / (1 + mp.exp(2))
-        num = [mp.binomial(k, j) * p**j * (1 - p) ** (k - j) for j in range(k + 1)]
-        tpr, left = mp.mpf(0), mp.mpf(fpr)
-        for there, here in zip(num[::-1], num, strict=True):  # the largest loss first; den is num the other way round
-            share = min(1, left / here)
-            tpr, left = tpr + share * there, left - share * here
-        missed = 1 - tpr
-    run = hs.randomized_response(2.0) * k
-    bound, fnr = hs.true_positive_rate(run, fpr), hs.tradeoff(run, fpr)
-    assert bound.lower <= tpr <= bound.upper and bound.upper - bound.lower < 1e-13
-    assert fnr.lower <= missed <= fnr.upper and fnr.upper - fnr.lower < 0.01 * fnr.upper
-
-
-@pytest.mark.parametrize("fpr", [1e-80, 1e-40, 1e-17, 1e-9])
-def test_rates_of_a_gaussian_run_of_large_mu(fpr):
-    with mp.workdps(200):
-        tpr, missed = gaussian_tpr(32, fpr), phi(-quantile(fpr) - 32)
-    bound, fnr = hs.true_positive_rate(hs.gaussian(1 / 32), fpr), hs.tradeoff(hs.gaussian(1 / 32), fpr)
-    assert bound.lower <= tpr <= bound.upper and bound.upper - bound.lower < 1e-11
-    assert fnr.lower <= missed <= fnr.upper

@@ -208,6 +208,7 @@ def test_rows_that_no_query_can_ask(row):
         assert low <= truth <= high and high - low < 1e-8 and abs(mid - truth) < 1e-9
 
 
+# [theory: saddle.renyi, law.theta, law.shifts, risk.tpr, risk.slope, risk.bayes, risk.posterior, line.complement]
 @pytest.mark.parametrize(
     ("row", "route"), [pytest.param(row, r, id=f"{row.id}-{r}") for row in KNOWN for r in row.widths]
 )
