@@ -15,7 +15,6 @@ reference/covers_left.json says of every other constant what was measured of it 
 
     python -m tests.covers --build DIR           # checks every constant
     python -m tests.covers --build DIR --find    # looks for the operations again, writes both tables
-    python -m tests.covers --build DIR --table   # per query: worst case over all signs, over the claim
 
 Needs clang and opt (14); --find takes half an hour, the check a minute."""
 
@@ -703,44 +702,20 @@ def check(lab: Lab) -> int:
     return 1 if wrong or gone > len(said) / 10 else 0
 
 
-def table(lab: Lab, given) -> None:
-    """The sum of the effects of all operations, each to its worst side, over the rounding term."""
-    for name, text in chosen(given).items():
-        try:
-            clean, operations, _ = lab.reached(text)
-        except Exception:
-            continue
-        if not clean.get("rounding"):
-            continue
-        search = Search(lab)
-        search.clean[name] = clean, operations
-        start, total = time.monotonic(), 0.0
-        for at in operations:
-            total += abs(search.effect(name, at).get("estimate", 0.0))
-            if time.monotonic() - start > 60:
-                total = math.nan
-                break
-        print(
-            f"{name:24} rounding {clean['rounding']:.2g}, worst {total:.2g}: {total / clean['rounding']:.2g}",
-            flush=True,
-        )
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, required=True, help="where the build lies or goes")
     parser.add_argument("--find", action="store_true", help="look for operations again")
-    parser.add_argument("--table", action="store_true", help="worst cases over claims, of every query")
     parser.add_argument("--seconds", type=float, default=math.inf, help="for --find")
     parser.add_argument("--each", type=float, default=MEASURED, help="seconds for one query, for --find")
-    parser.add_argument("--only", nargs="*", help="names of queries, for --find and --table")
+    parser.add_argument("--only", nargs="*", help="names of queries, for --find")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     folder = given.build.resolve()
     if given.inside:
         lab = Lab(folder)
         scope(lab.hs)
-        return find(lab, given) or 0 if given.find else table(lab, given) or 0 if given.table else check(lab)
+        return find(lab, given) or 0 if given.find else check(lab)
     if not (folder / "sites.json").exists():
         from tests.covers_build import build
 

@@ -51,55 +51,6 @@ def test_laplace_against_residues(m, k):  # [theory: law.laplace, law.few]
             assert low <= eps * (1 + 1e-14) and eps * (1 - 1e-14) <= high and high - low < 1e-7 * eps
 
 
-def base_tails(m, u):
-    """Pr[base loss > u] under num and den of the plain Laplace pair."""
-    if u >= m:
-        return mp.mpf(0), mp.mpf(0)
-    if u < -m:
-        return mp.mpf(1), mp.mpf(1)
-    return 1 - mp.exp((u - m) / 2) / 2, mp.exp(-(u + m) / 2) / 2
-
-
-def one_step(m, q, add, eps):
-    """delta of one subsampled step from the tails of the base losses; ADD through the mirrored curve."""
-    if add:
-        return 1 - mp.exp(eps) + mp.exp(eps) * one_step(m, q, 0, -eps)
-    inside = 1 + mp.expm1(eps) / q
-    num, den = base_tails(m, mp.log(inside)) if inside > 0 else (mp.mpf(1), mp.mpf(1))
-    return q * num + (1 - q) * den - mp.exp(eps) * den
-
-
-@pytest.mark.parametrize("m, q, add", [(0.5, 0.1, 0), (0.5, 0.1, 1), (0.05, 0.01, 0), (2.0, 0.3, 1), (1.0, 0.9, 0)])
-# [theory: law.gauss-panels, law.laplace-ends, law.second-order]
-def test_subsampled_twice_against_quadrature(m, q, add):
-    """delta_2(eps) = E delta_1(eps - L): two atoms, and the density between with its kinks as break points."""
-    with mp.workdps(25):
-        sign = -1 if add else 1
-
-        def loss(u):
-            return sign * mp.log1p(q * mp.expm1(u))
-
-        def tilt(u):
-            return 1 if add else 1 + q * mp.expm1(u)
-
-        m_, ends = mp.mpf(m), sorted((loss(-m), loss(m)))
-        for part in (0.45, 0.6, 0.9):
-            eps = float(2 * (ends[0] + part * (ends[1] - ends[0])))
-            breaks = [-m_, m_]
-            for end in ends:
-                inside = 1 + mp.expm1(sign * (eps - end)) / q
-                if inside > 0 and -m < mp.log(inside) < m:
-                    breaks.append(mp.log(inside))
-            truth = mp.quad(
-                lambda u, eps=eps: mp.exp(-(u + m_) / 2) / 4 * tilt(u) * one_step(m_, q, add, eps - loss(u)),
-                sorted(breaks),
-            )
-            for u, mass in ((-m_, mp.mpf(1) / 2), (m_, mp.exp(-m_) / 2)):
-                truth += mass * tilt(u) * one_step(m_, q, add, eps - loss(u))
-            low, _, high, *_ = mixed.point([mixed.LaplaceStep(m, q, add, 2)], eps)
-            assert low <= mp.log(truth) <= high and high - low < 1e-8
-
-
 # Half of those whose transform decays slowly are enough: the contour tries each for seconds.
 
 

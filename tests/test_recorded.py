@@ -76,21 +76,6 @@ def test_steps_without_moments():
     assert accountant.steps == 62 and len(accountant.run.parts) == 62
 
 
-def test_limits_and_what_is_left():
-    steps = some(120)
-    accountant = recorder(steps, limit=(2.0, 1e-6))
-    left = accountant.steps_left(SGD)
-    assert left > 0 and not accountant.would_exceed(SGD * left) and accountant.would_exceed(SGD * (left + 1))
-    assert left == hs.Accountant.steps_left(recorder(reversed(steps), limit=(2.0, 1e-6)), SGD)
-    with pytest.raises(hs.LimitError):
-        accountant.step(SGD, left + 1)
-    assert accountant.steps == 120
-    accountant.step(SGD, left)
-    with pytest.raises(hs.LimitError):
-        accountant.step(SGD)
-    assert accountant.epsilon(1e-6).upper <= 2.0 and accountant.steps == 120 + left
-
-
 def test_moments_without_the_list():
     """Through JSON, with more steps on top: the same bits; the list is refused, and what moments cannot take."""
     accountant, other = recorder(some(300) * 10), hs.Accountant()
@@ -348,15 +333,6 @@ def test_asked_after_every_step_of_a_rate_of_its_own(seed):  # [theory: line.kep
             exact = hs.epsilon(hs.compose(*accountant.run.parts), 1e-6)
             assert max(found.lower, exact.lower) <= min(found.upper, exact.upper)
     assert len(accountant._lines._kept) >= 1
-
-
-def test_replace_one():
-    accountant = recorder([hs.gaussian(20.0 + i / 10) for i in range(80)])
-    objects = hs.compose(*accountant.run.parts)
-    for adjacency in ("replace_one", "zero_out"):
-        assert ends(accountant.epsilon(1e-6, adjacency=adjacency)) == ends(
-            hs.epsilon(objects, 1e-6, adjacency=adjacency)
-        )
 
 
 def test_what_is_left_of_moments_alone():

@@ -59,13 +59,6 @@ def test_rate_one_with_room_is_the_gaussian_mechanism():
             assert (found.lower, found.upper) == (wanted.lower, wanted.upper)
 
 
-def test_known_value_of_fixed_size():
-    bound = hs.delta(
-        hs.without_replacement(hs.gaussian(1.0), dataset_size=1000, batch=50) * 10, 2.0, direction="remove"
-    )
-    assert bound.lower - 1e-12 <= 0.022518606551 <= bound.upper + 1e-12
-
-
 def test_sampled_laplace_under_every_adjacency():
     run = hs.poisson_subsampled(hs.laplace(1.5), 0.2) * 12
     found = {a: hs.delta(run, 0.3, adjacency=a) for a in ADJACENCIES}
@@ -84,10 +77,7 @@ def test_nothing_used_costs_nothing(adjacency):
 
 
 def test_extreme_corners():
-    """Ten Gaussian steps as never-truncated sampling at rate 1; a billion records whose rate is a millionth."""
-    full = cut(1.0, 100, 100) * 10
-    for adjacency, eps in (("replace_one", 46.2112), ("zero_out", 17.8566), ("add_remove", 17.8566)):
-        assert hs.epsilon(full, 1e-5, adjacency=adjacency).estimate == pytest.approx(eps, abs=1e-4)
+    """A billion records whose rate is a millionth."""
     sparse = cut(1e-6, 10**9, 1100) * 10
     assert hs.epsilon(sparse, 1e-5).upper == 0
     with pytest.raises(hs.DomainError, match="sigma"):

@@ -209,6 +209,7 @@ def test_rows_that_no_query_can_ask(row):
 
 
 # [theory: saddle.renyi, law.theta, law.shifts, risk.tpr, risk.slope, risk.bayes, risk.posterior, line.complement]
+# [theory: law.laplace-ends, law.second-order]
 @pytest.mark.parametrize(
     ("row", "route"), [pytest.param(row, r, id=f"{row.id}-{r}") for row in KNOWN for r in row.widths]
 )
