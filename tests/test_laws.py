@@ -222,10 +222,10 @@ def ranges(d):
 
 
 def integers(d):
-    step = call("discrete_laplace", d.uniform(0.3, 20))
+    scale, k = d.uniform(0.3, 20), d.randint(1, 20)
+    step = call("discrete_laplace", scale)
     step = call("poisson_subsampled", step, d.uniform(0.01, 0.9)) if d.chance(0.5) else step
-    k = d.randint(1, 20)
-    return [(step, k)], d.uniform(-0.5, 0.97) * k / step.args[0].args[0] if step.args[1:] else d.uniform(-0.5, 0.97) * k
+    return [(step, k)], d.uniform(-0.5, 0.97) * k / scale
 
 
 def outcomes(d):
