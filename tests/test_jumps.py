@@ -56,20 +56,39 @@ def two_runs(sigma: float, q: float, eps: float, log_unit: float) -> float:
     return 2 * one + more * (more + 2 * den) - math.expm1(eps) * den * den
 
 
+def expansion(sigma: float, q: float, eps: float):
+    return jumps.point(gaussian_steps(hs.poisson_subsampled(hs.gaussian(sigma), q) * 2, "add_remove"), 0, eps)
+
+
+def below_a_cut(sigma: float, q: float, eps: float):
+    found = bulk_line(1, sigma, q, 2.0, 0, eps)
+    return found.certified("jumps") if found.status <= _core.LOOSE else None
+
+
 @pytest.mark.parametrize("n", some(400))
-def test_the_expansion_of_two_runs(n):  # [theory: small.numbers, small.expansion, small.complex, small.bulk]
+@pytest.mark.parametrize(
+    "ask, sigmas, rates, far, large, width",
+    [
+        (expansion, (-2, 3), (-9, -0.6), (2, 28), False, 1e-9),
+        (below_a_cut, (-1, 6), (-9, -0.6), (2, 20), False, 1e-9),
+        (below_a_cut, (-3, 0), (-9, -0.2), (0.3, 20), True, 1e-5),
+    ],
+)
+def test_two_runs(ask, sigmas, rates, far, large, width, n):
+    """[theory: small.numbers, small.expansion, small.complex, small.bulk, small.counts, small.bulk-apart]"""
     rng, sharp, seen = np.random.default_rng(4), 0, 0
     for _ in range(n):
-        sigma, q = math.exp(rng.uniform(-2, 3)), 10 ** rng.uniform(-9, -0.6)
-        loss = math.log1p(q * math.expm1(min(600.0, rng.uniform(2, 28) / sigma - 0.5 / sigma**2)))
-        steps = gaussian_steps(hs.poisson_subsampled(hs.gaussian(sigma), q) * 2, "add_remove")
-        at = jumps.point(steps, 0, loss) if 0 < loss < 400 else None
+        sigma, q = math.exp(rng.uniform(*sigmas)), 10 ** rng.uniform(*rates)
+        gain = rng.uniform(*far) / sigma + (0.5 if large else -0.5) / sigma**2
+        loss = (1 + large) * math.log1p(q * math.expm1(min(650.0 if large else 600.0, gain)))
+        at = ask(sigma, q, loss) if 6 * large < loss < (600 if large else 400) else None
         if at is None or at.width > 1:
             continue
+        slack = 1e-10 * (1 + sigma**-2) if large else 1e-11 * (1 + sigma**2)
         truth = math.log(two_runs(sigma, q, loss, at.estimate)) + at.estimate
-        assert at.lower - 1e-11 * (1 + sigma**2) <= truth <= at.upper + 1e-11 * (1 + sigma**2)
+        assert at.lower - slack <= truth <= at.upper + slack
         seen += 1
-        sharp += at.width < 1e-9
+        sharp += at.width < width
     assert seen > n / 4
     assert sharp > n / 8
 
@@ -153,48 +172,35 @@ def test_the_line_below_a_cut(sigma, q, k, eps, delta):  # [theory: small.bulk-b
     assert at.width < 2e-8
 
 
-@pytest.mark.parametrize("add", [0, 1])
-def test_the_line_below_a_cut_against_the_whole_line(add):
+@pytest.mark.parametrize("n", some(120, 2))
+@pytest.mark.parametrize(
+    "add, sigmas, rates, counts, logs",
+    [
+        (0, (-1.2, 6), (-7, -0.4), (0, 6), (-58, -2.3)),
+        (1, (-1.2, 6), (-7, -0.4), (0, 6), (-58, -2.3)),
+        (0, (-3, 0.6), (-6, -0.1), (0.4, 5), (-300, -7)),
+    ],
+)
+def test_the_line_below_a_cut_against_the_whole_line(add, sigmas, rates, counts, logs, n):
     rng, seen, narrow = np.random.default_rng(17), 0, 0
-    for _ in range(120):
-        sigma, q = math.exp(rng.uniform(-1.2, 6)), 10 ** rng.uniform(-7, -0.4)
-        k, log_delta = float(int(10 ** rng.uniform(0, 6))), math.log(10) * rng.uniform(-25, -1)
+    for _ in range(n):
+        sigma, q = math.exp(rng.uniform(*sigmas)), 10 ** rng.uniform(*rates)
+        k, log_delta = float(int(10 ** rng.uniform(*counts))), rng.uniform(*logs)
         own = bulk_line(0, sigma, q, k, add, log_delta)
         steps = Rows(*(np.array([x]) for x in (1 / sigma, q, k)))
-        line = contour.root(steps, add, log_delta)
-        if own.status > 1:
-            continue
-        narrow += own.width < 1e-9
+        line = contour.root(steps, add, log_delta) if own.status <= _core.LOOSE else None
+        narrow += own.status <= _core.LOOSE and own.width < 1e-9
         if line is None:
             continue
         seen += 1
-        assert own.lower <= line.upper
-        assert line.lower <= own.upper
-        at, other = (
-            bulk_line(1, sigma, q, k, add, own.estimate),
-            contour.point(steps, add, own.estimate),
-        )
-        if at.status <= 1 and other:
-            at = at.certified("jumps")
-            assert at.lower <= other.upper
-            assert other.lower <= at.upper
-    assert seen > 40
-    assert narrow > 60
-
-
-def test_the_line_below_a_cut_of_two_runs():
-    rng, seen = np.random.default_rng(5), 0
-    for _ in range(200):
-        sigma, q = math.exp(rng.uniform(-1, 6)), 10 ** rng.uniform(-9, -0.6)
-        loss = math.log1p(q * math.expm1(min(600.0, rng.uniform(2, 20) / sigma - 0.5 / sigma**2)))
-        at = bulk_line(1, sigma, q, 2.0, 0, loss) if 0 < loss < 400 else None
-        if at is None or at.status > 1:
-            continue
-        at = at.certified("jumps")
-        truth = math.log(two_runs(sigma, q, loss, at.estimate)) + at.estimate
-        assert at.lower - 1e-11 * (1 + sigma**2) <= truth <= at.upper + 1e-11 * (1 + sigma**2)
-        seen += 1
-    assert seen > 60
+        at, other = bulk_line(1, sigma, q, k, add, own.estimate), contour.point(steps, add, own.estimate)
+        for one, two in ((own, line), (at, other)):
+            if one.status <= _core.LOOSE and two:
+                one = one.certified("jumps")
+                assert one.lower <= two.upper
+                assert two.lower <= one.upper
+    assert seen > n / 5
+    assert narrow > n / 3
 
 
 def branch_loss(x, q, up, down):
@@ -509,22 +515,6 @@ def test_no_term_stops_at_a_largest_value():
     assert one.lower <= other.upper and other.lower <= one.upper and other.width < 1e-3
 
 
-def test_two_runs_of_large_losses():  # [theory: small.counts, small.bulk-apart]
-    rng, seen = np.random.default_rng(11), 0
-    for _ in range(150):
-        sigma, q = math.exp(rng.uniform(-3, 0)), 10 ** rng.uniform(-9, -0.2)
-        m = 1 / sigma
-        loss = 2 * math.log1p(q * math.expm1(min(650.0, m * (rng.uniform(0.3, 20) + m) - m * m / 2)))
-        at = bulk_line(1, sigma, q, 2.0, 0, loss) if 6 < loss < 600 else None
-        if at is None or at.status > _core.LOOSE:
-            continue
-        at = at.certified("jumps")
-        truth = math.log(two_runs(sigma, q, loss, at.estimate)) + at.estimate
-        assert at.lower - 1e-10 * (1 + m * m) <= truth <= at.upper + 1e-10 * (1 + m * m)
-        seen += at.width < 1e-5
-    assert seen > 60
-
-
 def whole_line(m: float, q: float, k: float, eps: float, c: float) -> float:
     """log delta(eps) by the line at c of the law without any cut: sums over outcomes and frequencies, for runs of so
     many jumps that the transform falls far below the answer."""
@@ -588,23 +578,6 @@ def test_transforms_of_jumps(n):  # [theory: small.counts-far]
         for y in start * np.array([1, 1.1, 1.7, 3]):
             own = abs((density * weight * np.exp(1j * y * loss)).sum())
             assert own <= math.exp(eta * start) * most + 1e-6
-
-
-@pytest.mark.parametrize("n", some(150, 3))
-def test_counts_of_jumps_against_the_whole_line(n):
-    rng, seen = np.random.default_rng(13), 0
-    for _ in range(n):
-        sigma, q = math.exp(rng.uniform(-3, 0.6)), 10 ** rng.uniform(-6, -0.1)
-        k, log_delta = float(int(10 ** rng.uniform(0.4, 5))), -rng.uniform(7, 300)
-        own = bulk_line(0, sigma, q, k, 0, log_delta)
-        line = contour.root(Rows(np.array([1 / sigma]), np.array([q]), np.array([k])), 0, log_delta)
-        if own.status > _core.LOOSE or line is None:
-            continue
-        own = own.certified("jumps")
-        seen += 1
-        assert own.lower <= line.upper
-        assert line.lower <= own.upper
-    assert seen > n / 5
 
 
 def test_a_law_takes_nothing_from_scratch():

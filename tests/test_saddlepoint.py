@@ -147,21 +147,6 @@ def test_published_settings_are_contained(row):  # [theory: saddle.clt, saddle.m
     assert root.lower <= row["eps"] * (1 + 1e-12) and row["eps"] * (1 - 1e-12) <= root.upper
 
 
-@pytest.mark.parametrize("row", D9["eps"], ids=str)
-def test_published_eps(row):
-    bound = hs.epsilon(sgm(row["sigma"], row["q"], row["k"]), row["delta"], route="saddlepoint", direction="remove")
-    slack = 10.0 ** -row["digits"]
-    assert bound.lower <= row["eps"] + slack and row["eps"] - slack <= bound.upper
-    skewness = bound.budget.terms["skewness"]
-    assert abs(bound.estimate / row["eps"] - 1) <= (1e-6 if skewness < 0.1 else 1e-3 if skewness < 0.5 else 0.03)
-
-
-def test_published_add_curve():
-    for row in D9["add"]:
-        bound = hs.delta(sgm(row["sigma"], row["q"], row["k"]), row["eps"], route="saddlepoint", direction="add")
-        assert bound.lower <= row["delta"] * (1 + 1e-11) and row["delta"] * (1 - 1e-11) <= bound.upper
-
-
 @pytest.mark.parametrize("name, error", [("msd0", -5.0e-2), ("msd1", 1.9e-3), ("clt", 6.5e-3), ("edgeworth", -6.9e-3)])
 def test_published_errors_on_a_lattice(name, error):
     guess = hs.saddlepoint_delta(hs.randomized_response(0.3) * 30, 1.0, estimate=name)
@@ -197,11 +182,8 @@ def test_infinite_losses():  # [theory: pair.infinite]
 
 
 def test_heterogeneous():
-    run = sgm(0.8, 0.01, 500) + sgm(1.2, 0.02, 700)
-    guess = hs.saddlepoint_delta(run, 2.0)
+    guess = hs.saddlepoint_delta(sgm(0.8, 0.01, 500) + sgm(1.2, 0.02, 700), 2.0)
     assert guess.tilt == pytest.approx(3.3635669998, rel=1e-7)
-    bound = hs.delta(run, 2.0, route="saddlepoint", direction="remove")
-    assert bound.lower <= 1.5651918178860838e-03 <= bound.upper
 
 
 # intervals from both sides
