@@ -10,9 +10,9 @@ import math
 
 from . import mixed, option
 
-AUTO, POINTS, PATHS, ROUGH = range(4)
-"""How: as the tables say; by points wherever there are some; by paths also where lines know points sooner; or by points
-of which some are known roughly."""
+AUTO, POINTS, PATHS = range(3)
+"""How: as the tables say; by points wherever there are some, also where some are known roughly; or by paths also where
+lines know points sooner."""
 
 LOST = 30.0
 """Nats of delta above the mass of outcomes that a table leaves out, which adds at most e^-30 of delta then."""
@@ -53,7 +53,7 @@ def line_step(m: float, t: int, add: int, k: int, depth: float, how: int):
     dense = any_of(m, t, POINTS_FROM[add])
     sooner = dense and (add or any_of(m, t, SOONER))
     paths = how != AUTO or (not add and t > PATHS_FROM * m * m)
-    paths = paths and k > 1 and option.has_path(m, t) and (not sooner or how >= PATHS)
+    paths = paths and k > 1 and option.has_path(m, t) and (not sooner or how == PATHS)
     dense = dense or (how != AUTO and m <= POINTS_FROM[add][0][0])
     if depth < math.inf and (paths or dense):
         from ..what import allocation_density, allocation_path  # at their first use
@@ -63,9 +63,9 @@ def line_step(m: float, t: int, add: int, k: int, depth: float, how: int):
         for nats in (depth, *[x for x in reversed(DEPTHS) if x < depth]):  # fewer where bounds do not reach that far
             window = nats + math.log(k), WIDTHS[nats > DEEP]
             if paths:
-                found = allocation_path.points(m, t, *window, how == ROUGH)
+                found = allocation_path.points(m, t, *window, how == POINTS)
             else:
-                found = allocation_density.points(m, t, *window, reach, how == ROUGH)
+                found = allocation_density.points(m, t, *window, reach, how == POINTS)
             if found is not None:
                 break
     far, near = [side[1:, 0].max() for side in found.beyond[:: 1 if add else -1]] if found else (0.0, 0.0)

@@ -7,7 +7,6 @@ answers.py, None where nothing here takes the run."""
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -21,7 +20,7 @@ from .epochs import LOST
 from .finite import Finite, asked
 from .near import Lines
 from .walls import rest, seen, wall_upper
-from .windows import WIDE, as_option, between_points, narrower, one_epoch, shallower, told, wide_from
+from .windows import WIDE, as_option, narrower, one_epoch, told
 
 ROUGHLY = 7.0
 """Nats of delta above the mass of what a table leaves out where there is no other answer."""
@@ -53,13 +52,13 @@ def _nothing(run, add: int, eps: float) -> bool:
 NOTHING, ORDERS = -760.0, np.geomspace(1, 1e6, 100)
 
 
-def point(question, add: int, eps: float, about: float | None = None):
-    """delta(eps). about: about its logarithm, where the question does not say."""
-    about = question.about if about is None else about
+def point(question, add: int, eps: float):
+    """delta(eps)."""
+    about = question.about
 
     def others():
-        def ask(found: Finite, least_lost: float = LOST):
-            return _point(question, found, add, eps, least_lost)
+        def ask(found: Finite):
+            return _point(question, found, add, eps)
 
         if about == 0 and _nothing(question.run, add, eps):
             return None
@@ -67,9 +66,7 @@ def point(question, add: int, eps: float, about: float | None = None):
         if answer is None and about == 0 and not question.rough and question.run._cache.get("cut"):
             log = min(_about_log(asked(question, add, about, depth), eps) for depth in DEEPER)
             answer = narrower(question, add, log - CLOSE, ask) if DEEPEST < log < 0 else None
-        if answer and answer.width <= WIDE:
-            return answer
-        return shallower(question, add, answer.lower if answer else about, answer, ask)
+        return answer
 
     return as_option(question, add, about, lambda step: option.point(step, add, eps), others)
 
@@ -111,8 +108,14 @@ def _line_root(question, found: Finite, log_delta: float):
 
 def _may_part(question, found: Finite, answer) -> bool:
     """Whether losses above a place and below it, each on a line of its own, may know more."""
-    narrow = question.rough or (answer and answer.width <= wide_from(found))
-    return not narrow and found.route is mixed and parts.parted(found.run) is not None
+    if question.rough or found.route is not mixed or parts.parted(found.run) is None:
+        return False
+    many = any(isinstance(step, mixed.DensityStep) and step.columns.shape[1] > MANY for step in found.run)
+    return not (answer and answer.width <= (WIDE if many else mixed.ENOUGH))
+
+
+MANY = 1 << 16
+"""Points of a law from which a line takes seconds."""
 
 
 def points(question, add: int, eps: np.ndarray) -> np.ndarray:
@@ -142,10 +145,10 @@ def complement(question, add: int, eps: np.ndarray) -> np.ndarray:
     return logs + found.log_finite + slack  # 1 - delta is (1 - D) (1 - delta_finite) [theory: pair.infinite]
 
 
-def _point(question, found: Finite, add: int, eps: float, least_lost: float = LOST):
-    answer = _line_point(question, found, eps)
+def _point(question, found: Finite, add: int, eps: float):
+    answer, least_lost = _line_point(question, found, eps), LOST
     lost = found.lost_upper(eps, answer.lower if answer else 0.0)
-    if lost and not (answer and answer.lower > math.log(lost) + least_lost) and least_lost == LOST:
+    if lost and not (answer and answer.lower > math.log(lost) + LOST):
         deeper = asked(question, add, answer.lower if answer else -math.inf, how=found.how) or found
         other = _line_point(question, deeper, eps)
         if other and answer:  # what a window holds bounds delta from below
@@ -230,18 +233,12 @@ def root(question, add: int, delta: float):
     """eps(delta), clipped at 0."""
 
     def others():
-        def ask(found: Finite, least_lost: float = LOST):
-            return _root(question, found, add, delta, least_lost)
+        return narrower(question, add, math.log(delta), lambda found: _root(question, found, add, delta))
 
-        return shallower(question, add, math.log(delta), narrower(question, add, math.log(delta), ask), ask)
-
-    answer = as_option(question, add, math.log(delta), lambda step: option.root(step, add, delta), others)
-    return between_points(
-        question, math.log(delta), answer, functools.partial(point, question, add, about=math.log(delta))
-    )
+    return as_option(question, add, math.log(delta), lambda step: option.root(step, add, delta), others)
 
 
-def _root(question, found: Finite, add: int, delta: float, least_lost: float = LOST):
+def _root(question, found: Finite, add: int, delta: float):
     losses = question.losses(add)
     least, most = rest(losses, delta)
     visible, most = seen(least, most, delta)
@@ -264,7 +261,7 @@ def _root(question, found: Finite, add: int, delta: float, least_lost: float = L
     else:
         first = last = root_of(most, 0.0, 1) if most > 0 else None
     lost = found.lost_upper(first.lower, math.log(delta)) if first else found.lost
-    if lost and not math.log(visible or most) > math.log(lost) + (least_lost if lost == found.lost else 1):
+    if lost and not math.log(visible or most) > math.log(lost) + (LOST if lost == found.lost else 1):
         question.why = LEFT_OUT
         return None
     if inexact and first and visible > 0:
