@@ -126,13 +126,11 @@ def _by_path(m: float, t: int, x: float) -> tuple[float, float, tuple[float, ...
 
 def has_path(m: float, t: int) -> bool:
     """Whether paths of allocation_path.py are not too long."""
-    return PATHS[0] < m <= PATHS[1] and t >= FEWEST * m * m
+    return epoch.PATHS[0] < m <= epoch.PATHS[1] and t >= FEWEST * m * m
 
 
-PATHS, FEWEST, ENOUGH_PATH = (0.4, 3.6), 20.0, 1e-9
-"""Sensitivity/sigma between which a path knows the price of a call, with at least so many steps over its square:
-below, turning costs its digits, beyond, many panels are mostly in vain; and the relative width from which it is asked.
-"""
+FEWEST, ENOUGH_PATH = 20.0, 1e-9
+"""Least steps over the square of m of a path, and the relative width from which it is asked for a call."""
 
 
 def _told(value: epoch.Value, log: float) -> tuple[float, float, tuple[float, ...]]:

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..outward import U
+from .allocation_epoch import PATHS
 from .allocation_jumps import Jumps
 from .allocation_line import (
     LAST,
@@ -61,9 +62,6 @@ WORST, ROUGHEST = 1e-4, 0.1
 REACH, JUMPS_REACH = 90.0, (400.0, 60.0, 1e5)
 """Deviations of W beyond which no line goes, and no points where one large term makes them up: of shallow windows, and
 of deep ones where paths know what is beyond, and where they do not."""
-
-PATHS = 0.4
-"""Sensitivity/sigma from which paths do."""
 
 DEEP = 130.0
 """Nats from which windows are deep."""
@@ -416,7 +414,7 @@ def known_by_lines(m: float, t: int, depth: float, reach: float) -> Known:
     lines = {z: line for z, line in sorted(found.items()) if line is not None}
     slow = any(law.beyond_cut(line) for line in lines.values())  # the density then falls slower than a tilt rises
     if slow:
-        reached[0] = JUMPS_REACH[(depth > DEEP) * (1 + (m < PATHS))]
+        reached[0] = JUMPS_REACH[(depth > DEEP) * (1 + (m < PATHS[0]))]
 
     def density(x: np.ndarray):
         order = np.abs(x[:, None] / law.sd - np.array(list(lines))[None, :]).argsort(axis=1)

@@ -401,6 +401,43 @@ def _discontinuity(m: float, r: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
     return total, np.where(R > q, (err + ends) * MORE, math.inf), base
 
 
+@functools.lru_cache(32)
+def _bulk_cells(m: float, top: int) -> tuple[np.ndarray, ...]:
+    """Cells of g up to `top`: d at their ends, masses at least as large as theirs, ends."""
+    step = SPAN / m
+    g = np.arange(-9.0, top, step)
+    d = np.expm1(m * np.append(g, g[-1] + step) - 0.5 * m * m)
+    mass = np.maximum(0.4 * step * np.exp(-0.5 * np.where(g < 0, np.minimum(g + step, 0.0), g) ** 2), 1e-300)
+    return d, mass, g + step
+
+
+@np.errstate(over="ignore", under="ignore")
+def log_most_upper(m: float, q: np.ndarray, size: np.ndarray, turned: float) -> np.ndarray:
+    """log of a bound of |psi(s)|, Re s >= -q, q >= 0, size >= q, and >= |s| where Im s < 0: along the real line up to
+    the best g1, down to Im g = -turned/m, where Re sX >= 0, and to the right [theory: allocation.path]."""
+    to = float(_larger_root(m, np.array([size.min()]))[0]) + 1
+    d, mass, end = _bulk_cells(m, math.ceil(min(to, 40.0)))
+    beta = turned / m
+    z = np.minimum(np.multiply.outer(q, d), 1e300)
+    h2 = np.where(np.abs(z) < 1e-3, 0.51 * z * z, np.expm1(z) - z) * (1 + 1e-9)
+    sums = np.cumsum(np.maximum(h2[:, 1:], h2[:, :-1]) * mass, axis=1) + 2e-19 * (1 + q[:, None])
+    low = 0.5 * (beta - end) * (beta + end)
+    upright = math.log(0.4 * beta + 1e-300) + low + np.multiply.outer(size, 1 + d[1:]) * (1 + 1e-12)
+    flat = np.where(end > 1, low - np.log(2.5 * np.maximum(end, 1.0)), 0.5 * beta * beta)
+    more = (sums + np.exp(upright) + np.exp(flat)).min(axis=1)
+    return np.log1p(more * (1 + 1e-9))
+
+
+def log_cut_upper(m: float, t: int, r1: np.ndarray, r2: np.ndarray, turn: float, loop: bool = False) -> np.ndarray:
+    """Logs of bounds of |Im psi(-r)^t| e^{c|r|}, c the cosine, for |r| in cells and |arg r| <= turn; loop: by that of
+    the loop alone [theory: allocation.edge]."""
+    most = log_most_upper(m, r2, r2, 0.5 * math.pi + turn)
+    at = _larger_root(m, r2)
+    X = np.exp(m * at - 0.5 * m * m)
+    one = math.log(t) + _log_loop_upper(m, at, r1 * X, turn) + (r2 - r1) * X  # t times half of |a - b|
+    return (t - 1) * most + (one if loop else np.minimum(one, most + math.cos(turn) * r2)) + 1e-6
+
+
 class _Axis:
     """phi at -r for r = e^{STEP j} with whole j, and bounds beside."""
 
@@ -460,30 +497,10 @@ class _Axis:
         alias = edges / math.expm1(2 * math.pi * TURN / STEP * (1 - 1e-9)) / total / math.pi
         return Value(top + math.log(total), alias * MORE, ends / total / math.pi * MORE, inner * MORE)
 
-    def _cells_upper(self, r1: np.ndarray, r2: np.ndarray, K: float, turn: float, power: bool = False) -> np.ndarray:
-        """Logs of bounds of |e^{-rK} Im phi(-r)^t / r| for |r| in cells, |arg r| = turn; power: by that of the loop
-        alone         [theory: allocation.edge]."""
-        m, t, c, beta = self.m, self.t, math.cos(turn), (0.5 * math.pi + turn) / self.m
-        step = SPAN / m
-        g = np.arange(-9.0, float(_larger_root(m, r1[:1])[0]) + 1.0, step)
-        d = np.expm1(m * np.append(g, g[-1] + step) - 0.5 * m * m)
-        mass = np.maximum(0.4 * step * np.exp(-0.5 * np.where(g < 0, np.minimum(g + step, 0.0), g) ** 2), 1e-300)
-        z = np.minimum(np.multiply.outer(c * r2, d), 1e300)
-        with np.errstate(over="ignore", under="ignore"):
-            h2 = np.where(np.abs(z) < 1e-3, 0.51 * z * z, np.expm1(z) - z) * (1 + 1e-9)
-            sums = np.cumsum(np.maximum(h2[:, 1:], h2[:, :-1]) * mass, axis=1) + 2e-19 * (1 + c * r2[:, None])
-            end = g + step
-            low = 0.5 * (beta - end) * (beta + end)
-            upright = math.log(0.4 * beta) + low + np.multiply.outer(r2, 1 + d[1:])
-            flat = np.where(end > 1, low - np.log(2.5 * np.maximum(end, 1.0)), 0.5 * beta * beta)
-            more = (sums + np.exp(upright) + np.exp(flat)).min(axis=1)
-        log_most = np.log1p(more * (1 + 1e-9))
-        at = _larger_root(m, r2)
-        X = np.exp(m * at - 0.5 * m * m)
-        one = math.log(t) + _log_loop_upper(m, at, r1 * X, turn) + (r2 - r1) * X  # t times half of |a - b|
-        if not power:
-            one = np.minimum(one, log_most + c * r1)
-        return (t - 1) * log_most - c * r1 * (K - t + 1) + one - np.log(r1) + 1e-6  # e^{-cr(K-t+1)} falls
+    def _cells_upper(self, r1: np.ndarray, r2: np.ndarray, K: float, turn: float, loop: bool = False) -> np.ndarray:
+        """Logs of bounds of |e^{-rK} Im phi(-r)^t / r| for |r| in cells, |arg r| = turn."""
+        less = math.cos(turn) * r1 * (K - self.t + 1)  # e^{-cr(K-t+1)} falls
+        return log_cut_upper(self.m, self.t, r1, r2, turn, loop) - less - np.log(r1)
 
     def _missed_upper(self, K: float, top: float) -> tuple[float, float]:
         """Bounds, over e^top, of the integrals of the moduli on both edges of the strip, and of the nodes beyond the
@@ -525,7 +542,7 @@ class _Axis:
         power = at / self.m - 1
         if not power > 0.5:
             return math.inf
-        log = float(self._cells_upper(np.array([r]), np.array([r]), K, turn, power=True)[0]) - top
+        log = float(self._cells_upper(np.array([r]), np.array([r]), K, turn, loop=True)[0]) - top
         log += math.cos(turn) * r * (K - self.t + 1)  # e^{-r(K-t+1)} is up to 1 there
         return math.exp(min(log, 600.0)) * (1 / power + STEP)
 
@@ -623,6 +640,10 @@ def about_call(m: float, t: int, x: float) -> tuple[float, float]:
     scale = top + math.log(STEP * FAR / math.pi / t)
     return scale + math.log(total) if total > 0 else -math.inf, scale + math.log(float(sizes.sum()))
 
+
+PATHS = 0.4, 3.6
+"""m between which a path (allocation_path.py) knows more: below, turning costs its digits, beyond, many panels are
+mostly in vain."""
 
 LEAST_SHIFT = 0.25
 """m from which the cut is asked: with more noise turning g costs all digits."""

@@ -95,32 +95,6 @@ def _at_some(f, x: np.ndarray) -> np.ndarray:
     return f(some)[np.searchsorted(some, x, side="right") - 1]
 
 
-@functools.lru_cache(32)
-def _bulk_cells(m: float, top: int) -> tuple[np.ndarray, ...]:
-    """Cells of g up to `top`: d at their ends, masses at least as large as theirs, ends."""
-    step = epoch.SPAN / m
-    g = np.arange(-9.0, top, step)
-    d = np.expm1(m * np.append(g, g[-1] + step) - 0.5 * m * m)
-    mass = np.maximum(0.4 * step * np.exp(-0.5 * np.where(g < 0, np.minimum(g + step, 0.0), g) ** 2), 1e-300)
-    return d, mass, g + step
-
-
-def _log_most_upper(m: float, q: np.ndarray, size: np.ndarray, turned: float) -> np.ndarray:
-    """log of a bound of |psi(s)|, Re s >= -q, q >= 0, size >= q, and >= |s| where Im s < 0: along the real line up to
-    the best g1, down to Im g = -turned/m, where Re sX >= 0, and to the right [theory: allocation.path]."""
-    to = float(epoch._larger_root(m, np.array([size.min()]))[0]) + 1
-    d, mass, end = _bulk_cells(m, math.ceil(min(to, 40.0)))
-    beta = turned / m
-    z = np.minimum(np.multiply.outer(q, d), 1e300)
-    h2 = np.where(np.abs(z) < 1e-3, 0.51 * z * z, np.expm1(z) - z) * (1 + 1e-9)
-    sums = np.cumsum(np.maximum(h2[:, 1:], h2[:, :-1]) * mass, axis=1) + 2e-19 * (1 + q[:, None])
-    low = 0.5 * (beta - end) * (beta + end)
-    upright = math.log(0.4 * beta + 1e-300) + low + np.multiply.outer(size, 1 + d[1:]) * (1 + 1e-12)
-    flat = np.where(end > 1, low - np.log(2.5 * np.maximum(end, 1.0)), 0.5 * beta * beta)
-    more = (sums + np.exp(upright) + np.exp(flat)).min(axis=1)
-    return np.log1p(more * (1 + 1e-9))
-
-
 def _power_above(x: float) -> float:
     """The least of 0 and +-2^(n/2) above x."""
     n = 2 * math.log2(abs(x)) if x else -math.inf
@@ -161,7 +135,7 @@ class _Law:
         edges = np.arange(math.floor(far / (2 * CUT_HALF)), math.ceil(4.0 / (2 * CUT_HALF)) + 1) * 2 * CUT_HALF
         axis = epoch._Axis(m, t, edges / epoch.STEP)
         h, r = t * axis.log, axis.r
-        loose = t * _log_most_upper(m, r, r, 0.5 * math.pi + CUT_TURN) - h > LOOSE
+        loose = t * epoch.log_most_upper(m, r, r, 0.5 * math.pi + CUT_TURN) - h > LOOSE
         falls = np.append(np.diff(h) < 0, True) & (np.arange(h.size) > h.size // 4)
         last = int(np.argmax(axis.bad | loose | falls))
         return edges[:last], h[:last]
@@ -379,7 +353,7 @@ class _Path:
         if left.any():
             size = np.maximum(np.hypot(low, np.minimum(y1, 0.0)), 1e-3 * y2)[left]
             most = float(turned[left].max())
-            out[left] = np.maximum(out[left], _log_most_upper(m, -low[left], size, most))
+            out[left] = np.maximum(out[left], epoch.log_most_upper(m, -low[left], size, most))
         least = float(y1.min())
         for T in TURNS * min(least * v, 1.4) if least > 0 else ():
             q = y1 * math.sin(T) + low * math.cos(T)
@@ -387,7 +361,7 @@ class _Path:
             one[up] = self.law.log_phi_upper(q[up])
             if not up.all():
                 size = np.maximum(-q, 1e-3 * y2)[~up]
-                one[~up] = _log_most_upper(m, -q[~up], size, max(float(turned.max()), T)) - q[~up]
+                one[~up] = epoch.log_most_upper(m, -q[~up], size, max(float(turned.max()), T)) - q[~up]
             out = np.minimum(out, one + 0.5 * T * T / v + high)
         return out
 
@@ -405,7 +379,7 @@ class _Path:
             bound[up] = self.law.log_phi_upper(q[up])
             if not up.all():
                 turned = max(0.5 * math.pi - math.atan2(y * way.imag, -(p + y * way.real)), 1.4)
-                bound[~up] = _log_most_upper(m, -q[~up], np.maximum(-q[~up], 1e-3 * y), turned) - q[~up]
+                bound[~up] = epoch.log_most_upper(m, -q[~up], np.maximum(-q[~up], 1e-3 * y), turned) - q[~up]
             best = float((bound + 0.5 * T * T / v).min()) + p + y * way.real
             wide = min(3 * y, 1 / max(-way.real * (t + self.low), 1e-300))  # of what falls by e^{Re s}
             total = np.logaddexp(total, t * best - self.base + y * way.real * self.low + math.log(wide))
@@ -487,7 +461,7 @@ class _Cut:
             self._about(mid, *about) for about in ((CUT_MAJOR, CUT_TURN), (CUT_HALF + CUT_BESIDE, CUT_BESIDE))
         ]
         self.first = np.exp(edges[:1]) * epoch.GREATER
-        self.low = float(self._log_upper(self.first, self.first, 0.0, loop=True)[0])
+        self.low = float(epoch.log_cut_upper(m, t, self.first, self.first, 0.0, loop=True)[0])
         self.power = float(epoch._larger_root(m, self.first)[0]) / m
 
     def _about(self, mid: np.ndarray, reach: float, turn: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
@@ -496,17 +470,8 @@ class _Cut:
         r1 = (np.exp(np.add.outer(mid, cells[:-1])) * epoch.LESS).ravel()
         r2 = (np.exp(np.add.outer(mid, cells[1:])) * epoch.GREATER).ravel()
         parts = zip(epoch._parts(r1), epoch._parts(r2), strict=True)
-        return r1, r2, np.concatenate([self._log_upper(*cells, turn) for cells in parts]), math.cos(turn)
-
-    def _log_upper(self, r1: np.ndarray, r2: np.ndarray, turn: float, loop: bool = False) -> np.ndarray:
-        """Logs of bounds of |Im psi(-r)^t| e^{c|r|}, c the cosine, for |r| in cells and |arg r| <= turn; loop: by that
-        of the loop alone [theory: allocation.edge]."""
-        m, t, c = self.m, self.t, math.cos(turn)
-        most = _log_most_upper(m, r2, r2, 0.5 * math.pi + turn)
-        at = epoch._larger_root(m, r2)
-        X = np.exp(m * at - 0.5 * m * m)
-        one = math.log(t) + epoch._log_loop_upper(m, at, r1 * X, turn) + (r2 - r1) * X
-        return (t - 1) * most + (one if loop else np.minimum(one, most + c * r2)) + 1e-6
+        logs = [epoch.log_cut_upper(self.m, self.t, *cells, turn) for cells in parts]
+        return r1, r2, np.concatenate(logs), math.cos(turn)
 
     def at(self, x: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The integral over pi e^base for x >= 0, a bound of its error, base."""
