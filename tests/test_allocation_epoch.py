@@ -28,7 +28,7 @@ def test_one_term(m, deep):
     """t = 1: both prices, to 1e-300 [theory: allocation.option]."""
     up, down = math.exp(m * deep + 0.5 * m * m), math.exp(-m * deep)
     with mp.workdps(60):
-        call = epoch.log_call(m, 1, up - 1, up)
+        call = epoch.log_call(m, 1, up - 1)
         if call is not None:
             assert call.error < (1e-9 if m >= 1 else 1e-4)
             assert abs(call.log - mp.log(black_scholes(m, up, put=False))) <= call.error + 8 * U * abs(call.log)
@@ -55,7 +55,7 @@ def test_two_terms(m, eps):
             [mpf(-14), mpf(-4), mpf(0), mpf(m), at / 2, at - 1, at - 0.1, at, at + 0.1, at + 1, at + 6, mpf(60)]
         )
         true = mp.quad(given, cuts)
-    call = epoch.log_call(m, 2, 2 * math.expm1(eps), K)
+    call = epoch.log_call(m, 2, 2 * math.expm1(eps))
     assert call.error < 1e-11 and abs(call.log - mp.log(true)) < call.error + 1e-12
 
 
@@ -185,7 +185,7 @@ def test_a_rule_that_misses_much(monkeypatch, depth, ask):
 
 def test_nothing_is_claimed_where_aliases_are(monkeypatch):
     """A coarse rule in s, in log r or in g says so."""
-    args = (1.0, 1000, 1000 * math.expm1(5.0), 1000 * math.exp(5.0))
+    args = (1.0, 1000, 1000 * math.expm1(5.0))
     good = epoch.log_call(*args)
     for name, value in (("STEP", 0.5), ("LOOP", 8.0), ("DEPTH", 8.0)):
         epoch.log_call.cache_clear()

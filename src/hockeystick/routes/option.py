@@ -108,7 +108,7 @@ def _on_line(line: call.CallLine, x: float) -> tuple[float, float, tuple[float, 
 
 
 def _along_cut(m: float, t: int, x: float, K: float, _: float) -> tuple[float, float, tuple[float, ...]] | None:
-    value = epoch.log_call(m, t, x, K)
+    value = epoch.log_call(m, t, x)
     return value and _told(value, value.log - math.log(t))
 
 

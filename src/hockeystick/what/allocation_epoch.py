@@ -473,9 +473,9 @@ class _Axis:
             log = self.t * self.log - self.r * x - self.u + np.minimum(self.log_turned, 0.0)
         return np.where(self.bad, -math.inf, log)
 
-    def price(self, x: float, K: float) -> Value | None:
+    def price(self, x: float) -> Value | None:
         """log E(S-K)_+, K = t + x, x > 0."""
-        t, r, u = self.t, self.r, self.u
+        t, r, u, K = self.t, self.r, self.u, self.t + x
         logs = self.logs(x)
         top = float(logs.max())
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -570,7 +570,7 @@ FAR = 12
 
 
 @functools.lru_cache(256)
-def log_call(m: float, t: int, x: float, K: float) -> Value | None:
+def log_call(m: float, t: int, x: float) -> Value | None:
     """log E(S-K)_+, K = t + x, x > 0, along the cut; None where that is out of reach."""
     coarse = _coarse(m, t)
     log = coarse.logs(x)
@@ -578,7 +578,7 @@ def log_call(m: float, t: int, x: float, K: float) -> Value | None:
     if not seen.size or seen[0] == 0 or seen[-1] == log.size - 1:
         return None
     first, last = (round(float(coarse.u[i]) / STEP) for i in (seen[0] - 1, seen[-1] + 1))
-    return _Axis(m, t, np.arange(first, last + 1)).price(x, K)
+    return _Axis(m, t, np.arange(first, last + 1)).price(x)
 
 
 def about_root(m: float, t: int, add: int, goal: float) -> tuple[float, float] | None:
