@@ -192,7 +192,7 @@ def test_a_log_says_which_ways_an_allocation_went(caplog):
         hs.epsilon(run, 1e-300, direction="remove")
     said = [record.getMessage() for record in caplog.records]
     assert re.fullmatch(r"line, remove, of Run\(2 x .*\): declined \(no line .*\), \d+\.\d ms", said[0])
-    assert any(re.match(r"points, remove, .*: declined \(no bound of its tails", one) for one in said)
+    assert any(re.match(r"shallow points, remove, .*: declined \(no bound of its tails", one) for one in said)
     ways = {each.route: each.why for each in hs.explain(run, delta=1e-300, direction="remove").tried}
     assert [*ways][:4] == ["exact", "contour", "line", "points"]
     assert ways["contour"].startswith("no line") and ways["points"].startswith("no bound of its tails")

@@ -14,13 +14,12 @@ import numpy as np
 
 from ..answers import ZERO, Point, Root, meet
 from ..outward import U, log_slack
-from ..what.allocation import RandomAllocation
 from . import mixed, option, parts
 from .epochs import LOST
 from .finite import Finite, asked
 from .near import Lines
 from .walls import rest, seen, wall_upper
-from .windows import WIDE, as_option, narrower, one_epoch, told
+from .windows import WIDE, as_option, narrower, told
 
 ROUGHLY = 7.0
 """Nats of delta above the mass of what a table leaves out where there is no other answer."""
@@ -37,21 +36,6 @@ NOT_FOUND = "no line within its cost certifies an interval"
 LEFT_OUT = "outcomes that its table leaves out may be all of delta"
 
 
-def _nothing(run, add: int, eps: float) -> bool:
-    """Whether moments in closed form prove a delta(eps) below all doubles, of epochs of random allocation alone
-    [theory: allocation.moment-ends, line.chernoff]; rounding is far below what NOTHING is above their last."""
-    log = -eps * ORDERS
-    for step, k in run.parts:
-        if not isinstance(step, RandomAllocation):
-            return False
-        v = step.shift**2
-        log += 0.5 * k * v * ORDERS * (1 + ORDERS / (step.steps if add else 1))
-    return bool(log.min() < NOTHING)
-
-
-NOTHING, ORDERS = -760.0, np.geomspace(1, 1e6, 100)
-
-
 def point(question, add: int, eps: float):
     """delta(eps)."""
     about = question.about
@@ -60,8 +44,6 @@ def point(question, add: int, eps: float):
         def ask(found: Finite):
             return _point(question, found, add, eps)
 
-        if about == 0 and _nothing(question.run, add, eps):
-            return None
         answer = narrower(question, add, about, ask)
         if answer is None and about == 0 and not question.rough and question.run._cache.get("cut"):
             log = min(_about_log(asked(question, add, about, depth), eps) for depth in DEEPER)
@@ -202,9 +184,6 @@ def _of_whole(terms: tuple[float, ...], share: float, truncation: float, roundin
 def below(question, add: int, eps: float, log_delta: float) -> bool:
     """Whether Chernoff's bound at the tilt of the line proves that delta(eps) <= e^log_delta, of a run without infinite
     losses; outcomes that the line leaves out add their mass [theory: line.chernoff]."""
-    one = add and one_epoch(question.run)
-    if one and option.below(one, eps, log_delta):
-        return True
     found = asked(question, add, log_delta)
     if found is None or found.route is not mixed or found.log_finite:
         return False

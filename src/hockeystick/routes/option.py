@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..answers import Point, Root
-from ..outward import DOWN, U
+from ..outward import U
 from ..what import allocation_call as call
 from ..what import allocation_epoch as epoch
 from ..what.allocation import RandomAllocation
@@ -32,19 +32,6 @@ def first(step: RandomAllocation, add: int, log_delta: float) -> bool:
     if (step.steps >= STEPS and step.shift >= LARGE) or log_delta < DEEP:
         return True
     return not add and call.is_large(step.shift, step.steps, log_delta)
-
-
-@np.errstate(all="ignore")  # what is not finite proves nothing
-def below(step: RandomAllocation, eps: float, log_delta: float) -> bool:
-    """Whether Chernoff's bound proves that delta(eps) <= e^log_delta under ADD, by what the line of REMOVE at eps knows
-    of one term [theory: allocation.option]."""
-    m, t = step.shift, step.steps
-    line = eps > 0 and call.is_large(m, t, log_delta) and call.line_at(m, t, t * math.expm1(eps))
-    if not line:
-        return False
-    q = np.geomspace(line.c, line.y[-1], 10)
-    log = q * (t * math.expm1(-eps) * DOWN) + t * line.log_upper(q) - 1 - np.log(q)
-    return bool(log.min() + eps - math.log(t) < log_delta - 1e-9)
 
 
 def _price(m: float, t: int, add: int, eps: float) -> tuple[float, float, tuple[float, ...]] | None:

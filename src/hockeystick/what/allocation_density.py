@@ -35,7 +35,7 @@ from .allocation_line import (
     exp,
     first_beyond,
     log_normal_tail_upper,
-    log_normal_tails_upper,
+    log_tails_alone_upper,
     normal_cdf,
     tail_of,
 )
@@ -271,13 +271,7 @@ class _Law:
         term, at the tilts of `lines` [theory: allocation.cut], and the probability of the others, which is to be
         e^-depth for those far out; that of one large term, or of a small mean [theory: allocation.tail]."""
         m, t, x = self.m, self.t, self.t * np.expm1(at)
-        if above:
-            den = log_normal_tails_upper(at / m + 0.5 * m) + math.log(t)
-            num = np.logaddexp(den, log_normal_tails_upper(at / m - 0.5 * m))
-        else:
-            den = log_normal_tails_upper((-at / m - 0.5 * m) * math.sqrt(t))
-            num = den + np.minimum(at, 0.0)
-        num, den = np.minimum(num, 0.0), np.minimum(den, 0.0)
+        num, den = log_tails_alone_upper(m, t, at, above)
         jumps = next((self.jumps for line in lines if self.beyond_cut(line)), None) if above else None
         if jumps:
             for tails, found in zip((num, den), jumps.log_tails_upper(x), strict=True):

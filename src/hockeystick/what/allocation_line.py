@@ -43,6 +43,18 @@ def log_normal_tails_upper(x: np.ndarray) -> np.ndarray:
     return np.where(x > 0.5, -0.5 * y * y - np.log(2.5 * y), 0.0)
 
 
+def log_tails_alone_upper(m: float, t: int, at: np.ndarray, above: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Logs of bounds of Pr[L > at], or Pr[L < at], under P and under Q: of one large term, or of a small mean [theory:
+    allocation.tail]."""
+    if above:
+        den = log_normal_tails_upper(at / m + 0.5 * m) + math.log(t)
+        num = np.logaddexp(den, log_normal_tails_upper(at / m - 0.5 * m))
+    else:
+        den = log_normal_tails_upper((-at / m - 0.5 * m) * math.sqrt(t))
+        num = den + np.minimum(at, 0.0)
+    return np.minimum(num, 0.0), np.minimum(den, 0.0)
+
+
 LANES = _core.TERM_LANES
 """Nodes come in multiples of this many."""
 

@@ -27,7 +27,7 @@ from ..outward import U
 from . import allocation_epoch as epoch
 from .allocation_density import POINTS_MAX, ROUGHEST, WORST, Known, Points, known_by_lines, points_of
 from .allocation_epoch import MORE
-from .allocation_line import log_normal_tails_upper
+from .allocation_line import log_tails_alone_upper
 
 ORDER, ELLIPSE = 32, 4.0
 """Gauss nodes of a panel of a half line, and the parameter of its ellipse."""
@@ -214,15 +214,12 @@ class _Law:
     def log_tails_upper(self, at: np.ndarray, above: bool) -> tuple[np.ndarray, np.ndarray]:
         """Logs of bounds of Pr[L > at], or Pr[L < at], under P and under Q: by paths left of 0, or Chernoff's; or that
         of one large term, or of a small mean [theory: allocation.tail]. E[S; S > K] = E(S-K)_+ + K Pr[S > K]."""
-        m, t, x = self.m, self.t, self.t * np.expm1(at)
+        t, x = self.t, self.t * np.expm1(at)
+        num, den = log_tails_alone_upper(self.m, t, at, above)
         if not above:
             right = self.place > 0
-            some = (np.multiply.outer(x, self.place[right]) + self.h[right]).min(axis=1) + 2e-3
-            den = np.minimum(np.minimum(log_normal_tails_upper((-at / m - 0.5 * m) * math.sqrt(t)), some), 0.0)
+            den = np.minimum(den, (np.multiply.outer(x, self.place[right]) + self.h[right]).min(axis=1) + 2e-3)
             return den + np.minimum(at, 0.0), den
-        den = log_normal_tails_upper(at / m + 0.5 * m) + math.log(t)
-        num = np.logaddexp(den, log_normal_tails_upper(at / m - 0.5 * m))
-        num, den = np.minimum(num, 0.0), np.minimum(den, 0.0)
         far = np.flatnonzero((x > 3 * self.width) & (x < 1e290))
         if far.size:
             (tail, tail_off), (call, call_off) = (self.at(x[far], j) for j in (1, 2))
