@@ -299,8 +299,8 @@ def scope(hs) -> None:
         for kept in (option.log_put, option._largest, option._real, option._coarse):
             kept.cache_clear()
         x = t * math.expm1(eps)
-        log, off, _ = routes.option._by_parity(m, t, x, x + t, eps)
-        return {"upper": log + off, "lower": log - off}
+        value = routes.option._by_parity(m, t, x, x + t)
+        return {"upper": value.log + value.error, "lower": value.log - value.error}
 
     def shifts(run, eps):
         """log delta of a run of very many shifts."""

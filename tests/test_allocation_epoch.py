@@ -158,9 +158,9 @@ def test_crude_bounds_of_one_term(m):
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda m, t: (lambda put: (put.log, put.error))(epoch._put(m, t, -1.0, False)),
-        lambda m, t: option._price(m, t, 1, 0.1)[:2],
-        lambda m, t: option._by_parity(m, t, t * math.expm1(0.03), t * math.exp(0.03), 0.03)[:2],
+        lambda m, t: epoch._put(m, t, -1.0, False),
+        lambda m, t: option._price(m, t, 1, 0.1),
+        lambda m, t: option._by_parity(m, t, t * math.expm1(0.03), t * math.exp(0.03)),
     ],
     ids=["put", "add", "parity"],
 )
@@ -174,13 +174,13 @@ def test_a_rule_that_misses_much(monkeypatch, depth, ask):
             return on_line(*args)
 
     epoch.log_put.cache_clear()
-    true, least = ask(m, t)
+    true = ask(m, t)
     monkeypatch.setattr(epoch, "_on_line", coarse)
     epoch.log_put.cache_clear()
-    log, error = ask(m, t)
+    found = ask(m, t)
     epoch.log_put.cache_clear()
-    off = abs(math.expm1(log - true))
-    assert least < off / 100 < error / 100 < off
+    off = abs(math.expm1(found.log - true.log))
+    assert true.error < off / 100 < found.error / 100 < off
 
 
 def test_nothing_is_claimed_where_aliases_are(monkeypatch):
@@ -280,13 +280,13 @@ def test_prices_meet_lines(sigma, t):
 
 def test_what_a_price_is_off_by_reaches_the_ends(monkeypatch):
     step, off = hs.random_allocation(hs.gaussian(1.0), 100), 0.25
-    monkeypatch.setattr(option, "_price", lambda *_: (-3.0, off, (0.0,) * 4))
+    monkeypatch.setattr(option, "_price", lambda *_: epoch.Value(-3.0, off, 0.0, 0.0))
     found = option.point(step, 1, 0.5)
     assert found.lower <= -3 + math.log1p(-off) and found.upper >= -3 + math.log1p(off)
     law = type("Law", (), {"at": lambda *_: (np.array([-3.0]), np.array([off]))})()
     monkeypatch.setattr("hockeystick.what.allocation_path.law", lambda *_: law)
-    log, error, _ = option._by_path(1.0, 100, 20.0)
-    assert error >= off and log == -3 - math.log(100)
+    found = option._by_path(1.0, 100, 20.0)
+    assert found.error >= off and found.log == -3 - math.log(100)
 
 
 @pytest.mark.parametrize(("m", "t", "eps"), [(0.3, 2, 0.6), (0.2, 2, 0.05), (1.0, 100, 0.62), (0.5, 30, 0.3)])

@@ -16,6 +16,7 @@ from ..outward import U
 from ..what import allocation_call as call
 from ..what import allocation_epoch as epoch
 from ..what.allocation import RandomAllocation
+from ..what.allocation_epoch import Value
 
 LEAST_SHIFT = 1e-3
 """Sensitivity/sigma below which a price has more nodes than memory, and lines know delta."""
@@ -34,32 +35,32 @@ def first(step: RandomAllocation, add: int, log_delta: float) -> bool:
     return not add and call.is_large(step.shift, step.steps, log_delta)
 
 
-def _price(m: float, t: int, add: int, eps: float) -> tuple[float, float, tuple[float, ...]] | None:
-    """log delta(eps), a bound of its relative error, and its parts."""
+def _price(m: float, t: int, add: int, eps: float) -> Value | None:
+    """That of delta(eps)."""
     if not -30 < eps < 600 or m < LEAST_SHIFT:
         return None
     side = -1 if add else 1
     x, K = t * math.expm1(side * eps), t * math.exp(side * eps)
     if add:
         put = epoch.log_put(m, t, x, K)
-        return put and _told(put, put.log + eps - math.log(t))
+        return put and _of_delta(put, t, eps)
     line = call.line_at(m, t, x) if x > 0 else None
     found = _on_line(line, x) if line else None
-    if found and found[1] < LEAST_SEEN:
+    if found and found.error < LEAST_SEEN:
         return found
     cut = math.log(LEAST_UNITS * U) + epoch.about_call(m, t, x)[1]
     parity = math.log(16 * U * max(math.expm1(eps), 1e-300)) if x > 0 else -math.inf
     for least, ask in sorted(((parity, _by_parity), (cut, _along_cut)), key=lambda way: way[0]):
-        if found and (found[1] < ENOUGH or least > found[0] + math.log(found[1])):
+        if found and (found.error < ENOUGH or least > found.log + math.log(found.error)):
             break
-        other = ask(m, t, x, K, eps) if least < math.inf else None
-        if other and (found is None or other[1] < found[1]):
-            found = other
-    if x > 0 and (found is None or found[1] > ENOUGH_PATH) and has_path(m, t):
-        other = _by_path(m, t, x)
-        if other and (found is None or other[1] < found[1]):
-            found = other
+        found = _better(found, ask(m, t, x, K) if least < math.inf else None)
+    if x > 0 and (found is None or found.error > ENOUGH_PATH) and has_path(m, t):
+        found = _better(found, _by_path(m, t, x))
     return found
+
+
+def _better(one: Value | None, other: Value | None) -> Value | None:
+    return min((value for value in (one, other) if value), key=lambda value: value.error, default=None)
 
 
 LEAST_UNITS = 30
@@ -67,48 +68,40 @@ LEAST_UNITS = 30
 by more than is known is not asked."""
 
 
-def _by_parity(m: float, t: int, x: float, K: float, eps: float) -> tuple[float, float, tuple[float, ...]] | None:
+def _by_parity(m: float, t: int, x: float, K: float) -> Value | None:
     """(S-K)_+ = (K-S)_+ + S - K; where that cancels, what is known is that delta is about off or less."""
     put = epoch.log_put(m, t, x, K)
     if not put or put.log - math.log(t) > 700:
         return None
-    part = math.exp(put.log - math.log(t))
-    off = part * (put.error + 8 * U * (1 + abs(put.log) + math.log(t))) + 8 * U * abs(math.expm1(eps))
-    value = max(part - math.expm1(eps), 0.5 * off)
+    part, less = math.exp(put.log - math.log(t)), x / t
+    rounding = 8 * U * (part * (1 + abs(put.log) + math.log(t)) + abs(less))
+    value = max(part - less, 0.5 * (part * put.error + rounding))
     ratio = part / value
-    parts = ratio * put.aliases, ratio * put.ends, ratio * put.inner, 8 * U * (1 + abs(put.log))
-    return math.log(value), off / value * (1 + 1e-9), parts
+    return Value(math.log(value), ratio * put.aliases, ratio * put.ends, ratio * put.inner, rounding / value)
 
 
 LEAST_SEEN = 1e-6
 """Relative error that is enough of a call on its line, beyond which other ways are asked, too."""
 
 
-def _on_line(line: call.CallLine, x: float) -> tuple[float, float, tuple[float, ...]] | None:
+def _on_line(line: call.CallLine, x: float) -> Value | None:
     value, *errors = line.at(x)
     if not value > 2 * sum(errors):
         return None
-    log = math.log(value) - math.log(line.t)
-    rounding = 8 * U * (1 + abs(log))
-    aliases, ends, inner = (error / value for error in errors)
-    return log, (aliases + ends + inner) * (1 + 1e-9) + rounding, (aliases, ends, inner, rounding)
+    return _of_delta(Value(math.log(value), *(error / value for error in errors)), line.t)
 
 
-def _along_cut(m: float, t: int, x: float, K: float, _: float) -> tuple[float, float, tuple[float, ...]] | None:
+def _along_cut(m: float, t: int, x: float, K: float) -> Value | None:
     value = epoch.log_call(m, t, x)
-    return value and _told(value, value.log - math.log(t))
+    return value and _of_delta(value, t)
 
 
-def _by_path(m: float, t: int, x: float) -> tuple[float, float, tuple[float, ...]] | None:
+def _by_path(m: float, t: int, x: float) -> Value | None:
     """Of a few large terms beside many, by half lines left of 0 and the cut up to there [theory: allocation.path]."""
     from ..what import allocation_path  # at its first use
 
     log, off = (float(found[0]) for found in allocation_path.law(m, t).at(np.array([x]), 2))
-    if not off < 0.5:
-        return None
-    log -= math.log(t)
-    rounding = 8 * U * (1 + abs(log))
-    return log, off + rounding, (0.0, 0.0, off, rounding)
+    return _of_delta(Value(log, 0.0, 0.0, off), t) if off < 0.5 else None
 
 
 def has_path(m: float, t: int) -> bool:
@@ -120,9 +113,10 @@ FEWEST, ENOUGH_PATH = 20.0, 1e-9
 """Least steps over the square of m of a path, and the relative width from which it is asked for a call."""
 
 
-def _told(value: epoch.Value, log: float) -> tuple[float, float, tuple[float, ...]]:
-    rounding = 8 * U * (1 + abs(log) + abs(value.log))
-    return log, value.error + rounding, (value.aliases, value.ends, value.inner, rounding)
+def _of_delta(price: Value, t: int, eps: float = 0.0) -> Value:
+    """Of e^eps times a price over t."""
+    log = price.log + eps - math.log(t)
+    return price._replace(log=log, rounding=8 * U * (1 + abs(log) + abs(price.log)))
 
 
 @np.errstate(all="ignore")  # what is not finite declines
@@ -131,11 +125,11 @@ def point(step: RandomAllocation, add: int, eps: float) -> Point | None:
     return _point(_price(step.shift, step.steps, add, eps))
 
 
-def _point(found: tuple[float, float, tuple[float, ...]] | None) -> Point | None:
-    if found is None or not found[1] < 0.5:
+def _point(found: Value | None) -> Point | None:
+    if found is None or not (off := found.error * (1 + 1e-9)) < 0.5:
         return None
-    log, off, terms = found
-    return Point(log - off / (1 - off) - 1e-15, log, min(log + off + 1e-15, 0.0), terms, "contour")
+    log, *terms = found
+    return Point(log - off / (1 - off) - 1e-15, log, min(log + off + 1e-15, 0.0), tuple(terms), "contour")
 
 
 @np.errstate(all="ignore")

@@ -45,16 +45,18 @@ MORE = 1.02
 
 
 class Value(NamedTuple):
-    """log delta; bounds, relative to delta, of aliases, ends, what inner rules miss with rounding."""
+    """The log of a price, or of delta; bounds, relative to it, of aliases, ends, what inner rules miss with rounding;
+    and of what is rounded on the way from a price to delta."""
 
     log: float
     aliases: float
     ends: float
     inner: float
+    rounding: float = 0.0
 
     @property
     def error(self) -> float:
-        return self.aliases + self.ends + self.inner
+        return self.aliases + self.ends + self.inner + self.rounding
 
 
 GRID = 0.25 * np.arange(-180, 60)
