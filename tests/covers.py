@@ -209,6 +209,7 @@ def scope(hs) -> None:
     from hockeystick.what import allocation, allocation_line, allocation_path, condensed, loss, pair, sampling
     from hockeystick.what import allocation_density as density
     from hockeystick.what import allocation_epoch as option
+    from hockeystick.what.allocation_call import CallLine
     from hockeystick.what.allocation_jumps import Jumps
 
     def one(x, *names):
@@ -293,6 +294,11 @@ def scope(hs) -> None:
         with np.errstate(all="ignore"):
             log, off = (float(found[0]) for found in allocation_path._Law(m, t).at(np.array([x]), j))
         return {"upper": log + off, "lower": log - off}
+
+    def called(m, t, x):
+        """The price of a call by one line without a pole, from both sides."""
+        value, *errors = CallLine(m, t, 1.2 * x).at(x)
+        return {"upper": value + sum(errors), "lower": value - sum(errors)}
 
     def parity(m, t, eps):
         """log delta of one epoch by the price of a put, from both sides."""
@@ -440,7 +446,7 @@ def scope(hs) -> None:
     SCOPE.update(above=above, atoms=atoms, chernoff=chernoff, early=early, other=other, regret=regret, curve=curve)
     SCOPE.update(hs=hs, np=np, math=math, _core=_core, jumps=jumps, contour=contour)
     SCOPE.update(replaced=replaced, chained=chained, option=option, term=term, jumped=jumped, price=price)
-    SCOPE.update(path=path, parity=parity, shifts=shifts)
+    SCOPE.update(path=path, called=called, parity=parity, shifts=shifts)
     SCOPE.update(types=types, cut_line=cut_line, rejected=rejected, spent=spent, ruled=ruled)
     SCOPE.update(asked=asked, charged=charged, tail=tail, points=points, expanded=expanded, lines=lines)
     SCOPE.update(bounds=bounds, mixed=mixed, pair=pair, renyi=renyi, epsilons=epsilons, convolve=convolve)
