@@ -11,8 +11,7 @@ import math
 from . import mixed, option
 
 AUTO, POINTS, PATHS = range(3)
-"""How: as the tables say; by points wherever there are some, also where some are known roughly; or by paths also where
-lines know points sooner."""
+"""How: as the tables say; by points wherever there are some; or by paths also where lines know points sooner."""
 
 LOST = 30.0
 """Nats of delta above the mass of outcomes that a table leaves out, which adds at most e^-30 of delta then."""
@@ -30,10 +29,6 @@ SOONER = (0.92, 0.0), (1.02, 3e5), (1.12, 1e6)
 PATHS_FROM = 5e4
 """Steps over the square of m from which paths are asked at once under REMOVE: what the transform is asked for there
 takes tens of seconds, and is not found."""
-
-SLOW, ENOUGH = 1600.0, -45.0
-"""Steps over the square of m from which an epoch is taken by all points that there are, or where what lies beyond their
-far end is so small (its logarithm)."""
 
 PARTIAL = 8e3
 """Steps over the square of m up to which the transform may know more than points that end too soon."""
@@ -63,14 +58,12 @@ def line_step(m: float, t: int, add: int, k: int, depth: float, how: int):
         for nats in (depth, *[x for x in reversed(DEPTHS) if x < depth]):  # fewer where bounds do not reach that far
             window = nats + math.log(k), WIDTHS[nats > DEEP]
             if paths:
-                found = allocation_path.points(m, t, *window, how == POINTS)
+                found = allocation_path.points(m, t, *window)
             else:
-                found = allocation_density.points(m, t, *window, reach, how == POINTS)
+                found = allocation_density.points(m, t, *window, reach)
             if found is not None:
                 break
-    far, near = [side[1:, 0].max() for side in found.beyond[:: 1 if add else -1]] if found else (0.0, 0.0)
-    enough = how != AUTO or t > SLOW * m * m or (far < ENOUGH and near < 0.5 * ENOUGH)
-    if not (found and (found.whole or enough)):
+    if found is None:
         return mixed.AllocationStep(m, t, add, k)
     partial = not found.whole and t < PARTIAL * m * m
     cells = found.left_out_of(add)

@@ -56,8 +56,8 @@ JUMP, LOWERED, SELDOM = 3.0, 4.0, 70.0
 """Deviations of W of a term at the cut of allocation_jumps.py, and those from which a cut is lowered to it, where such
 a term is not so much rarer, in nats, than the deviations that it saves."""
 
-WORST, ROUGHEST = 1e-4, 0.1
-"""Relative errors of a point that ends them, and that does where one far from a tilt may be known roughly."""
+WORST = 0.1
+"""Relative error of a point that ends them: one far from a tilt may be known roughly."""
 
 REACH, JUMPS_REACH = 90.0, (400.0, 60.0, 1e5)
 """Deviations of W beyond which no line goes, and no points where one large term makes them up: of shallow windows, and
@@ -387,10 +387,10 @@ class Known(NamedTuple):
 
 @functools.lru_cache(64)
 @np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore")
-def points(m: float, t: int, depth: float, eta: float, reach: float, rough: bool = False) -> Points | None:
+def points(m: float, t: int, depth: float, eta: float, reach: float) -> Points | None:
     """The law of one epoch where what is left out has a probability of at most e^-depth, or None. eta: the width of the
-    window in units of 1/a. reach: deviations up to which there are points. rough: whether some may be known roughly."""
-    return points_of(m, t, depth, eta, known_by_lines(m, t, depth, reach), ROUGHEST if rough else WORST)
+    window in units of 1/a. reach: deviations up to which there are points."""
+    return points_of(m, t, depth, eta, known_by_lines(m, t, depth, reach))
 
 
 def known_by_lines(m: float, t: int, depth: float, reach: float) -> Known:
@@ -430,8 +430,8 @@ def known_by_lines(m: float, t: int, depth: float, reach: float) -> Known:
     return Known(tails, density, [z * law.sd for z in reached[::-1]], slow, most)
 
 
-def points_of(m: float, t: int, depth: float, eta: float, known: Known, worst: float) -> Points | None:
-    """Points of relative errors below `worst` between the ends of a window."""
+def points_of(m: float, t: int, depth: float, eta: float, known: Known) -> Points | None:
+    """Points of relative errors below WORST between the ends of a window."""
     grown = math.sqrt(1 + 2 / eta**2)
     a = math.sqrt(t) / m
     h = 2 * math.pi / ((SEEN + MISSED) * a * grown)
@@ -471,7 +471,7 @@ def points_of(m: float, t: int, depth: float, eta: float, known: Known, worst: f
     loss = j * h
     log, error = known.density(t * np.expm1(loss))
     middle = int(np.abs(loss).argmin())
-    bad = np.flatnonzero(~(error < worst))
+    bad = np.flatnonzero(~(error < WORST))
     first = int(bad[bad < middle].max(initial=-1)) + 1
     last = int(bad[bad > middle].min(initial=loss.size))
     if middle in bad:

@@ -25,7 +25,7 @@ import numpy as np
 from ..gauss import legendre_rule
 from ..outward import U
 from . import allocation_epoch as epoch
-from .allocation_density import POINTS_MAX, ROUGHEST, WORST, Known, Points, known_by_lines, points_of
+from .allocation_density import POINTS_MAX, Known, Points, known_by_lines, points_of
 from .allocation_epoch import MORE
 from .allocation_line import log_tails_alone_upper
 
@@ -239,7 +239,7 @@ def law(m: float, t: int) -> _Law:
 
 @functools.lru_cache(64)
 @np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore")
-def points(m: float, t: int, depth: float, eta: float, rough: bool = False) -> Points | None:
+def points(m: float, t: int, depth: float, eta: float) -> Points | None:
     """As allocation_density.points, as far as the window reaches."""
     of = law(m, t)
 
@@ -254,7 +254,7 @@ def points(m: float, t: int, depth: float, eta: float, rough: bool = False) -> P
         return log, error
 
     known = Known(of.log_tails_upper, density, [t * (1 - 1e-9), math.inf], True, POINTS_MAX)
-    return points_of(m, t, depth, eta, known, ROUGHEST if rough else WORST)
+    return points_of(m, t, depth, eta, known)
 
 
 POOR, LINES = 1e-8, 1.3
