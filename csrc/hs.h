@@ -226,14 +226,14 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
 /* About log delta(eps), by the saddle of a sample of the steps; no bound. */
 int hs_contour_estimate(hs_contour *C, double eps, double *work, int64_t n_work, double *log_delta);
 
-/* both.c, for runs of the Gaussian family without pairs: what hs_contour_ask finds of REMOVE, out[0], and where that is
- * valid of ADD, out[1] with the status *second, or HS_LEFT_OUT where ADD is proved not to be the larger. known:
- * have_eps, log delta of ADD is at most that; else the wall, above which ADD has no loss. upper: what was found to
- * prove it, of tilt 0 if nothing was. `work` holds hs_contour_work(b, n_threads, n_max) doubles; C->run.add is
- * overwritten. */
+/* both.c: what hs_contour_ask finds of REMOVE, out[0], and where that is valid of ADD, out[1] with the status *second,
+ * or HS_LEFT_OUT where ADD is proved not to be the larger. other: the pairs of ADD, where C->run.pair are those of
+ * REMOVE. known: have_eps, log delta of ADD is at most that; else the wall, above which ADD has no loss. upper: what was
+ * found to prove it, of tilt 0 if nothing was. `work` holds hs_contour_work(b, n_threads, n_max) doubles; C->run.add and
+ * C->run.pair are overwritten. */
 enum { HS_LEFT_OUT = -1 };
-int hs_contour_larger(hs_contour *C, int have_eps, double value, double known, double *work, int64_t n_work,
-                      hs_crossing *out, int *second, hs_ceiling *upper);
+int hs_contour_larger(hs_contour *C, const hs_pair *other, int have_eps, double value, double known, double *work,
+                      int64_t n_work, hs_crossing *out, int *second, hs_ceiling *upper);
 /* lower end, estimate and upper end of log delta */
 void hs_point_logs(const hs_point *p, double *out);
 

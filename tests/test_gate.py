@@ -96,7 +96,7 @@ LENGTHS = {
     "hyperbola_ask": (RUN, 0, 1, 1.0, -10.0, None),
     "contour_ask": (RUN, 0, 1, 1.0, 1e-6, 20.0, 1, None),
     "contour_curve": (RUN, 0, [1.0], 1e-6, 20.0, 1, None),
-    "contour_larger": (RUN, 1, 1.0, np.inf, 1e-6, 20.0, 1, None),
+    "contour_larger": (RUN, 1, 1.0, np.inf, 1e-6, 20.0, 1, None, 700, RUN),
     "chernoff_upper": (RUN, 0, 1, 1.0, None),
     "contour_estimate": (RUN, 0, 1.0, None),
     "kept_make": (RUN, 0, 0, -5.0, 1e-6, 20.0, np.zeros(_core.KEPT_ROOM), None),
@@ -309,3 +309,10 @@ def test_lengths_of_arrays_must_agree():
                 for wrong in (np.delete(a, -1, axis), np.append(a, a.take([0], axis), axis), a.take([], axis)):
                     with pytest.raises(hs.DomainError, match="outside the domain of the kernel"):
                         call(*args[:i], np.ascontiguousarray(wrong), *args[i + 1 :])
+
+
+def test_directions_that_belong_to_other_runs_are_refused():
+    pairs = _core.Rows(M, Q, K, pairs=np.tile(PAIR, 2))
+    for rows, add in ((RUN, _core.Rows(M[:1], Q[:1], K[:1])), (RUN, pairs), (pairs, RUN)):
+        with pytest.raises(hs.DomainError, match="outside the domain of the kernel: rows|rows"):
+            _core.contour_larger(rows, 1, 1.0, np.inf, 1e-6, 20.0, 1, WORK, 700, add)

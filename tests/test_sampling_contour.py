@@ -124,3 +124,19 @@ def test_chernoff_of_pairs_lies_above(adjacency, add):
             of, add, eps
         )
         assert bounds.log_delta_upper(of, add, eps) == pytest.approx(math.log(delta), abs=0.05)
+
+
+def test_the_second_direction_is_left_out_where_it_is_smaller_alone():
+    """Under truncation REMOVE is the larger: asked as the second, it is answered, at an eps and at a delta."""
+    run = cut(0.01, 10_000, 100) * 500
+    remove, add = (pair.paired_steps(run, "add_remove", way) for way in (False, True))
+    work = np.empty(_core.contour_work(1))
+    for have_eps, at, wall in ((1, 1.0, math.inf), (0, math.log(1e-6), add.loss_upper)):
+        asked = 1e-9, 30.0, 1, work, 65536
+        larger, left_out, *_ = _core.contour_larger(remove.steps, have_eps, at, wall, *asked, add.steps)
+        smaller, second, *_ = _core.contour_larger(add.steps, have_eps, at, math.inf, *asked, remove.steps)
+        assert left_out is None
+        assert (smaller.status, second.status) == (_core.OK, _core.OK)
+        logs = [x.log_scale + math.log(x.lower) if have_eps else x.lower for x in (larger, second, smaller)]
+        assert logs[1] > logs[2] + 1
+        assert logs[1] == pytest.approx(logs[0], rel=1e-8)

@@ -2,22 +2,26 @@
  *
  * ADD is left out where its delta is proved to be at most REMOVE's, at eps or at the lower end of REMOVE's root
  * [theory: pair.directions, line.both]: beyond the largest loss that ADD has, or where an upper end of the
- * saddle-point accountant says so. Otherwise both are computed, and the larger ends count.
+ * saddle-point accountant, or Chernoff's bound, says so. Otherwise both are computed, and the larger ends count.
  *
  * Error claim: that of contour.c; logs lose 4u (2 + |scale| + |log|) at either end, as each of scale + log(value) is
  * two operations on numbers known to 2u of their size [theory: rounding.outward].
  */
 #include "law/transform.h"
 
-/* Whether the saddle-point accountant says so; the ceiling that it found, or a tilt of 0. */
-static int saddle_below(const hs_contour *C, double eps, double log_delta, double *work, int64_t n_work,
-                        hs_ceiling *upper)
+/* Whether the saddle-point accountant says so of the run of ADD; the ceiling that it found, or a tilt of 0. Of a run
+ * with pairs, which it does not take, whether Chernoff's bound does. */
+static int below(const hs_contour *C, double eps, double log_delta, double *work, int64_t n_work, hs_ceiling *upper)
 {
-    hs_run add = C->run;
     const hs_lent lent = {work, n_work, C->n_threads, C->poll};
-    add.add = 1;
-    if (log_delta > -HUGE_VAL && hs_saddle_delta_upper(&add, eps, log_delta, &lent, upper) == HS_OK)
-        return upper->log_delta <= log_delta;
+    hs_contour own = *C;
+    double log_upper;
+    if (log_delta == -HUGE_VAL) return 0;
+    if (C->run.pair) {
+        own.t = 0;
+        return hs_contour_chernoff_upper(&own, 1, eps, work, n_work, &log_upper) == HS_OK && log_upper <= log_delta;
+    }
+    if (hs_saddle_delta_upper(&C->run, eps, log_delta, &lent, upper) == HS_OK) return upper->log_delta <= log_delta;
     upper->tilt = 0;
     return 0;
 }
@@ -32,8 +36,8 @@ void hs_point_logs(const hs_point *p, double *out)
     out[2] += slack;
 }
 
-int hs_contour_larger(hs_contour *C, int have_eps, double value, double known, double *work, int64_t n_work,
-                      hs_crossing *out, int *second, hs_ceiling *upper)
+int hs_contour_larger(hs_contour *C, const hs_pair *other, int have_eps, double value, double known, double *work,
+                      int64_t n_work, hs_crossing *out, int *second, hs_ceiling *upper)
 {
     double logs[3], eps, log_delta; /* where ADD has to be below it */
     int st, settled;
@@ -52,8 +56,9 @@ int hs_contour_larger(hs_contour *C, int have_eps, double value, double known, d
         log_delta = nextafter(value, -HUGE_VAL);
         settled = eps > 0 && eps >= known;
     }
-    if (settled || ((have_eps || eps > 0) && saddle_below(C, eps, log_delta, work, n_work, upper))) return st;
     C->run.add = 1;
+    if (C->run.pair) C->run.pair = other;
+    if (settled || ((have_eps || eps > 0) && below(C, eps, log_delta, work, n_work, upper))) return st;
     *second = hs_contour_ask(C, have_eps, value, work, n_work, out + 1);
     return st;
 }

@@ -85,8 +85,8 @@ cdef extern from "hs.h" nogil:
         HS_LEFT_OUT
     ctypedef struct hs_ceiling:
         double log_delta, tilt, at_zero
-    int hs_contour_larger(hs_contour *C, int have_eps, double value, double known, double *work, int64_t n_work,
-                          hs_crossing *out, int *second, hs_ceiling *upper)
+    int hs_contour_larger(hs_contour *C, const hs_pair *other, int have_eps, double value, double known, double *work,
+                          int64_t n_work, hs_crossing *out, int *second, hs_ceiling *upper)
     # kept.c
     enum:
         HS_KEPT_MORE

@@ -108,6 +108,7 @@ def contour_larger(
     n_threads: int,
     work: _Vector,
     n_max: int = ...,
+    add: Rows | None = ...,
 ) -> tuple[Any, Any, float, float]: ...
 def chernoff_upper(
     rows: Rows, add: int, have_eps: int, value: float, work: _Vector, tilt: float = ...

@@ -439,7 +439,7 @@ class _Settings(Question):
 
     def _at_once(self, have_eps: int, at: float) -> Point | Root | None:
         """The larger over the directions, where one call into C is tried first and enough."""
-        if not self.total or self.rtol is not None or not (self.mirrored or len(self.directions) > 1):
+        if self.rtol is not None or not (self.mirrored or len(self.directions) > 1):
             return None
         way = TABLE["contour" if self.route == "auto" else self.route]
         best = way.larger and way.larger(self, have_eps, at)

@@ -154,16 +154,19 @@ def points(steps: Rows, add: int, eps: np.ndarray, rtol: float, n_threads: int) 
     return log_rows(rows, rows[:, 0] == _core.OK)[:, : None if steps.fits is not None else -1]
 
 
-def larger_of(have_eps: int, question, at: float, known: float):
+def larger_of(have_eps: int, question, at: float, known: float, turned: tuple[PairedSteps, PairedSteps] | None = None):
     """(The larger Point at eps >= 0, or Root at delta, over both directions, None where the line is not tried first or
     misses its goal; the ceiling of ADD that was found at a point) [theory: line.both]. known: an eps from which ADD is
-    not the larger; of a point, an upper end of its log delta."""
-    steps, n_threads = question.steps, question.n_threads
-    b = steps.shift.size
-    work = scratch.borrow(_core.contour_work(b, n_threads))
-    short = (_core.SHORT_LINE,) if b <= HYPERBOLA_STEPS else ()
+    not the larger; of a point, an upper end of its log delta. turned: of a run with pairs, both directions."""
+    n_threads = question.n_threads
+    steps, other = (way.steps for way in turned) if turned else (question.steps, None)
+    work = scratch.borrow(_core.contour_work(steps.shift.size, n_threads))
+    few = (turned[0].branches if turned else steps).shift.size <= HYPERBOLA_STEPS
+    short = SHORT_PAIR if turned else _core.SHORT_LINE
+    most = short if few else question.most_nodes() if turned else MOST_NODES
     value = at if have_eps else math.log(at)
-    remove, add, *ceiling = _core.contour_larger(steps, have_eps, value, known, RTOL, MARGIN, n_threads, work, *short)
+    asked = steps, have_eps, value, known, RTOL, MARGIN, n_threads, work, most, other
+    remove, add, *ceiling = _core.contour_larger(*asked)
     scratch.give_back(work)
     if remove.status != _core.OK or (add and add.status != _core.OK):
         question.lined = have_eps, at, (remove, add)
@@ -238,10 +241,11 @@ def pair(
     rtol: float = RTOL,
     n_threads: int = 1,
     nodes: Callable[[], int] = all_nodes,
+    said: Scaled | Crossing | None = None,
 ):
-    """A certified point at eps, or root at delta, of a run with two-sided pairs, or None. nodes: as in `found`."""
+    """A certified point at eps, or root at delta, of a run with pairs, or None. nodes, said: as in `found`."""
     return _of_pairs(
-        have_eps, paired, at, lambda x: _answer(have_eps, paired.steps, add, x, rtol, n_threads, nodes, paired)
+        have_eps, paired, at, lambda x: _answer(have_eps, paired.steps, add, x, rtol, n_threads, nodes, paired, said)
     )
 
 

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..answers import ZERO, Point, Root
-from ..arguments import log_lower
+from ..arguments import log_lower, log_upper
 from ..bound import AccuracyError
 from ..outward import log_floor
 from ..threads import together
 from ..what.allocation import RandomAllocation, allocates
 from ..what.loss import ends
-from ..what.pair import paired_steps
+from ..what.pair import mirrored, paired_steps
 from . import bounds, composed, contour, general, jumps, next_to_one, saddlepoint, single
 from .question import SHARP
 
@@ -61,7 +61,8 @@ def _contour_point(question, add: int, eps: float):
             return general.point(question, add, eps)
         if question.run.steps == 1:  # as for the Gaussian family, in closed form
             return _exact(question, contour.POINT, add, eps)
-        found = contour.pair_point(paired, add, eps, question.goal, question.n_threads, question.most_nodes)
+        said = contour.lined(contour.POINT, question, add, eps)
+        found = contour.pair_point(paired, add, eps, question.goal, question.n_threads, question.most_nodes, said)
         if paired.dropped or _is_known(found):
             return found
         return contour.near_one(paired.steps, add, eps) or found
@@ -145,17 +146,33 @@ def _long(question, have_eps: int, add: int, at: float):
 
 def _larger_contour(question, have_eps: int, at: float):
     """None where the contour, or each direction, has to be asked on its own."""
-    if not (question.few and question.total > 1):
+    if not question.few or (have_eps and at < 0):
+        return None
+    if not question.gaussian:
+        return _larger_of_pairs(question, have_eps, at)
+    if not question.total > 1:
         return None
     if not have_eps:
         return contour.larger_of(have_eps, question, at, _wall(question))[0]
-    if at < 0:
-        return None
     kept = bounds.ceilings(question, 1)
     known = -math.inf if at >= _wall(question) else bounds.clearly_upper(kept, at)
     found, ceiling = contour.larger_of(have_eps, question, at, known)
     bounds.keep_ceiling(kept, *ceiling)
     return found
+
+
+def _larger_of_pairs(question, have_eps: int, at: float):
+    """The same of a run with pairs, of which nothing was dropped, and whose steps tell its directions apart."""
+    remove, add = (paired_steps(question.run, question.adjacency, way) for way in (False, True))
+    if question.run.steps == 1 or remove is None or add is None or remove.dropped or add.dropped:
+        return None
+    wall = 0.0 if mirrored(question.run, question.adjacency) else add.loss_upper
+    if not have_eps:
+        if max(remove.variation_upper, add.variation_upper) <= at:
+            return None
+        return contour.larger_of(have_eps, question, at, wall, (remove, add))[0]
+    known = log_upper(add.variation_upper) if at < wall and add.variation_upper > 0 else -math.inf
+    return contour.larger_of(have_eps, question, at, known, (remove, add))[0]
 
 
 def _wall(question) -> float:
@@ -176,7 +193,8 @@ def _one_step_exceeds(steps, delta: float) -> bool:
 
 
 def _pair_root(question, paired, add: int, delta: float):
-    found = contour.pair_root(paired, add, delta, question.goal, question.n_threads, question.most_nodes)
+    said = contour.lined(contour.ROOT, question, add, delta)
+    found = contour.pair_root(paired, add, delta, question.goal, question.n_threads, question.most_nodes, said)
     if found is None:
         if paired.variation_upper > 2 * delta * question.run.steps:
             return None  # some step's own distance, which is delta(0) of a run that shows less, exceeds delta
@@ -345,7 +363,9 @@ def _saddle(question, have_eps: int, add: int, at: float):
 
 
 def _larger_saddle(question, have_eps: int, at: float):
-    return None if have_eps else saddlepoint.larger_root(question, math.log(at), _wall(question))
+    if have_eps or not question.total:
+        return None
+    return saddlepoint.larger_root(question, math.log(at), _wall(question))
 
 
 def laws():
