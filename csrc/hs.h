@@ -292,7 +292,8 @@ typedef struct {
     double part, place;
     /* filled by mixed.c */
     int placed;     /* whether it has */
-    int near_atoms; /* whether outcomes with at most one loss off the atoms are summed apart */
+    int near_atoms; /* whether outcomes with at most one loss off the atoms are summed apart, */
+    int apart;      /* and those of which law */
     int64_t N;      /* nodes of a period */
     int64_t last;   /* last node visited */
     double eps, t, c, sd;

@@ -15,7 +15,7 @@
  *   40u. Decay: |phi(y)| <= a + V/|y| for all larger y [theory: law.decay]. Quadrature: 8 hw B r^{-2n}/(1-1/r) a panel
  *   [theory: law.gauss-panels], B on the Bernstein ellipse of parameter r [theory: law.laplace-ellipse].
  *
- * What it does not do: sums apart beside another law.
+ * What it does not do: sums apart of two Laplace laws, or beside a law of many outcomes.
  */
 #include "law/law.h"
 
@@ -397,15 +397,20 @@ static void smooth_delta(const hs_law *w, double e, double *delta, double *slope
     }
 }
 
-/* Two atoms, the lower loss l0 with probability not_p, the upper l1 with p; how far either loss may be off. */
+/* Two atoms, the lower loss l0 with probability not_p, the upper l1 with p; how far either loss, or eps, may be off. */
 typedef struct {
     double l0, l1, p, not_p;
-    double d0, d1;
+    double d0, d1, moved;
 } two_atoms;
+
+/* delta, minus its derivative, a bound of its error. */
+typedef struct {
+    double value, slope, err;
+} atom_sum;
 
 /* Adds the sum over i of the binomial(n) weights of the atoms times e^log_factor times the pay-off at eps: of atoms
  * alone, or with one smooth loss. */
-static void add_atoms(const hs_law *w, two_atoms at, double n, int smooth, double log_factor, double eps, hs_apart *sum)
+static void add_atoms(const hs_law *w, two_atoms at, double n, int smooth, double log_factor, double eps, atom_sum *sum)
 {
     double top = w->add ? -log1p(w->q * expm1(-w->m)) : log1p(w->q * expm1(w->m)); /* the largest smooth loss */
     double first = fmax(0, floor((eps - (smooth ? top : 0) - n * at.l0) / (at.l1 - at.l0))), i;
@@ -416,6 +421,7 @@ static void add_atoms(const hs_law *w, two_atoms at, double n, int smooth, doubl
         double d = e < 0 ? -expm1(e) : 0, s = e <= 0 ? exp(e) : 0;
         double ratio_up = (n - i) / (i + 1) * at.p / at.not_p; /* falls with i: the rest is below a geometric series */
         double shift = i * at.d1 + (n - i) * at.d0 + HS_U * (4 * (i * fabs(at.l1) + (n - i) * fabs(at.l0) + fabs(eps)));
+        shift += at.moved;
         if (smooth) { /* the base loss is found within (8 + 2m)u, the loss within the largest slope of that */
             smooth_delta(w, e, &d, &s);
             shift += HS_U * (8 + 2 * w->m) * fmin(1, w->q * exp(w->m));
@@ -435,18 +441,71 @@ static void add_atoms(const hs_law *w, two_atoms at, double n, int smooth, doubl
     }
 }
 
-/* The outcomes with no or one loss off the atoms [theory: law.few]. */
-void hs_laplace_few(const hs_law *w, double eps, double log_scale, hs_apart *out)
+/* Adds e^log_weight times delta at eps of the outcomes with no or one loss off the atoms. moved: what eps may be off
+ * by; off: the weight, relative. */
+static void add_few(const hs_law *w, double eps, double moved, double log_weight, double off, hs_apart *out)
 {
     double m = w->m, q = w->q, k = w->k, all = -0.5 * expm1(-m); /* both atoms, under num and den alike: 1 - all */
     double l0 = q < 1 ? log1p(q * expm1(-m)) : -m, l1 = q < 1 ? log1p(q * expm1(m)) : m, la = log1p(-all);
     double d0 = HS_U * (4 * q * -expm1(-m) / exp(l0) + 2 * fabs(l0)), d1 = 6 * HS_U * l1, lam = k * all / (1 - all);
     double low = 0.5 * (w->add ? 1 : exp(l0)), high = 0.5 * exp(-m) * (w->add ? 1 : exp(l1)); /* num masses at -m, m */
-    two_atoms at = {l0, l1, high / (low + high), low / (low + high), q < 1 ? d0 : 0, q < 1 ? d1 : 0};
-    if (w->add) at = (two_atoms){-l1, -l0, low / (low + high), high / (low + high), d1, d0};
-    memset(out, 0, sizeof *out);
+    two_atoms at = {l0, l1, high / (low + high), low / (low + high), q < 1 ? d0 : 0, q < 1 ? d1 : 0, moved};
+    atom_sum sum = {0, 0, 0};
+    if (w->add) at = (two_atoms){-l1, -l0, low / (low + high), high / (low + high), d1, d0, moved};
     out->others = fmax(0, -expm1(k * la + log1p(lam)));
-    add_atoms(w, at, k, 0, k * la - log_scale, eps, out);
-    add_atoms(w, at, k - 1, 1, (k - 1) * la + log(k) - log_scale, eps, out);
-    out->err += out->value * HS_U * (20 + 6 * k * fabs(la));
+    add_atoms(w, at, k, 0, k * la + log_weight, eps, &sum);
+    add_atoms(w, at, k - 1, 1, (k - 1) * la + log(k) + log_weight, eps, &sum);
+    out->value += sum.value;
+    out->slope += sum.slope;
+    out->err += sum.err + sum.value * (off + HS_U * (20 + 6 * k * fabs(la)));
+}
+
+enum { FEW_BESIDE = 64 }; /* outcomes of the other law, each of which takes a sum of its own */
+
+/* Whether it has few outcomes, and the sums over them are known: one step of few atoms, or two atoms a few times. */
+int hs_laplace_beside(const hs_law *w)
+{ return w->kind == HS_LAW_POINTS && ((w->k == 1 && w->n <= FEW_BESIDE) || (w->n == 2 && w->k < FEW_BESIDE)); }
+
+/* The outcomes with no or one loss off the atoms, beside each outcome of another law, if there is one
+ * [theory: law.few]. */
+void hs_laplace_few(const hs_law *w, const hs_law *beside, double eps, double log_scale, hs_apart *out)
+{
+    const double least = -50; /* log of what an outcome must weigh */
+    double k, p = 0, not_p = 0;
+    int i, last;
+    memset(out, 0, sizeof *out);
+    out->others = 1; /* where no outcome weighs enough to be summed */
+    if (!beside) {
+        add_few(w, eps, 0, -log_scale, 0, out);
+        return;
+    }
+    k = beside->k;
+    last = k == 1 ? (int)beside->n - 1 : (int)k;
+    if (k > 1) {
+        p = exp(beside->lp[1]);
+        not_p = exp(beside->lp[0]);
+    }
+    for (i = 0; i <= last; i++) {
+        double x, size, moved, weight;
+        double off;
+        if (k > 1) { /* i losses of the second atom */
+            x = (k - i) * beside->l[0] + i * beside->l[1];
+            size = (k - i) * fabs(beside->l[0]) + i * fabs(beside->l[1]);
+            moved = (k - i) * beside->dl[0] + i * beside->dl[1];
+            weight = binomial_log(k, i, p, not_p, &off);
+            off += 2 * k * fmax(beside->dp[0], beside->dp[1]);
+        } else {
+            x = beside->l[i];
+            size = fabs(x);
+            moved = beside->dl[i];
+            weight = beside->lp[i];
+            off = beside->dp[i];
+        }
+        if (weight - log_scale < least) {
+            out->err += exp(weight - log_scale + off);
+            continue;
+        }
+        off = expm1(off + HS_U * (fabs(weight) + fabs(log_scale)));
+        add_few(w, eps - x, moved + HS_U * (4 * size + fabs(eps)), weight - log_scale, off, out);
+    }
 }

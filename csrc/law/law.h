@@ -121,6 +121,7 @@ typedef struct {
     double value, slope, err;
     double others;
 } hs_apart;
-void hs_laplace_few(const hs_law *w, double eps, double log_scale, hs_apart *out);
+int hs_laplace_beside(const hs_law *w);
+void hs_laplace_few(const hs_law *w, const hs_law *beside, double eps, double log_scale, hs_apart *out);
 
 #endif

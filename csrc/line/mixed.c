@@ -13,9 +13,9 @@
  *   n <= (N-1)/2 is evaluated.
  *
  * Atoms on the line. |f| has the floor a^k, a the tilted mass of the atoms. Where a^k is not negligible and the run is
- *   one Laplace step k times, the outcomes with no loss or one loss off the atoms are summed apart (hs_laplace_few,
- *   positive terms) [theory: law.few]; the integrand becomes f (1 - (1+k rho)(1+rho)^-k), rho the smooth part over
- *   the atomic part.
+ *   one Laplace step k times, or a plain one beside a law of few outcomes, those with no loss or one loss off the
+ *   Laplace atoms are summed apart (hs_laplace_few, positive terms) [theory: law.few]; the integrand becomes
+ *   f (1 - (1+k rho)(1+rho)^-k), rho the smooth part over the atomic part.
  *
  * Error terms (fields of hs_point, relative to e^{log_scale}). aliasing: as in contour.c. truncation: nodes not
  *   visited: lattice <= e^{-B} |kappa|; line: the area under the bound of the integrand [theory: line.truncation]; B a
@@ -343,7 +343,7 @@ static int visit(hs_mixed *A, double goal)
     int64_t end = A->y_max > 0 ? (int64_t)fmin((double)half, A->y_max / A->dy) : half;
     int tries, st;
     hs_bands bands;
-    if (A->near_atoms) stop = (int64_t)fmin(hs_laplace_reach(laws, goal) / A->dy + 2, (double)half);
+    if (A->near_atoms) stop = (int64_t)fmin(hs_laplace_reach(&laws[A->apart], goal) / A->dy + 2, (double)half);
     for (tries = 0; tries < 6; tries++) {
         if ((st = visit_until(A, want, stop, end, &n0, &top))) return st;
         if (A->step > 0 && A->last == whole) {
@@ -351,7 +351,7 @@ static int visit(hs_mixed *A, double goal)
             return HS_OK;
         }
         if (A->near_atoms) {
-            A->tail = hs_laplace_tail_upper(laws, (double)A->last * A->dy);
+            A->tail = hs_laplace_tail_upper(&laws[A->apart], (double)A->last * A->dy);
             return HS_OK;
         }
         if (A->y_max > 0 && !(top < -want)) return HS_NO_DECAY;
@@ -521,7 +521,7 @@ static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
         double Y = (double)A->last * A->dy;
         v->inner += expm1(A->factor) * (fabs(v->value) + 2 * (1 + A->dy / Y) / (HS_PI * Y)) * (1 + 1e-6);
     }
-    if (A->near_atoms) hs_laplace_few(laws, eps, v->log_scale, &few);
+    if (A->near_atoms) hs_laplace_few(&laws[A->apart], A->b > 1 ? &laws[1 - A->apart] : NULL, eps, v->log_scale, &few);
     mixed_ends(A, eps, few.others, few.others, whole, v);
     off = smoothing_upper(A, S.density, S.blur, whole);
     v->truncation += off;
@@ -744,8 +744,8 @@ static void moduli(hs_mixed *A)
     if (!A->near_atoms) exponentials_of(A->re, A->round, A->last + 1);
     for (n = 0; n <= A->last && A->near_atoms; n++) {
         A->round[n] += 3 * HS_U * (1 + fabs(A->re[n]));
-        if (hs_stopped(A->poll, 20 * sqrt(laws->k))) return;
-        hs_laplace_rest(laws, (double)n * A->dy, A->node[n], &A->re[n], &A->im[n], &A->round[n]);
+        if (hs_stopped(A->poll, 20 * sqrt(laws[A->apart].k))) return;
+        hs_laplace_rest(&laws[A->apart], (double)n * A->dy, A->node[n], &A->re[n], &A->im[n], &A->round[n]);
     }
 }
 
@@ -834,15 +834,20 @@ static int tilt_laws(hs_mixed *A, int nodes, double *work)
     return A->err[0] < 0.1 && A->err[1] < 700 && A->err[2] < 700 ? HS_OK : HS_TOO_WIDE;
 }
 
-/* Whether the outcomes of one law k times can be summed apart from its line: sums of sqrt k terms. */
-static int may_part_atoms(const hs_mixed *A)
-{ return A->b == 1 && A->step == 0 && !A->complement && ((const hs_law *)A->laws)->k <= 1e8; }
+/* Whether one Laplace step k times is all, or a plain one beside a law of few outcomes; which law that is. */
+static int may_part_atoms(hs_mixed *A)
+{
+    const hs_law *laws = (const hs_law *)A->laws;
+    A->apart = A->b == 2 && laws[1].kind == HS_LAW_LAPLACE;
+    if (A->step > 0 || A->complement || A->b > 2 || laws[A->apart].k > 1e8 /* sums of sqrt k terms */) return 0;
+    return A->b == 1 || (laws[A->apart].kind == HS_LAW_LAPLACE && hs_laplace_beside(&laws[1 - A->apart]));
+}
 
 /* Place the contour for A->eps (or log_delta), tilt the laws, visit the nodes. */
 static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *work)
 {
     hs_law *laws = (hs_law *)A->laws;
-    const double part = 0.2; /* of the tail */
+    const double part = A->b > 1 ? 0.05 : 0.2; /* of a tail: beside another law all nodes often told 1e-13 of delta */
     hs_value v;
     double goal;
     int st;
@@ -854,8 +859,8 @@ static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *wo
     for (i = 0; i < 2; i++, A->y_max = 0) {
         if ((st = tilt_laws(A, 1, work))) return st;
         goal = part * A->rtol * exp(A->log_est - (A->K[0] - A->c * A->eps));
-        A->near_atoms = may_part_atoms(A) && hs_laplace_floor_matters(laws, A->T0) &&
-                        hs_laplace_tail_upper(laws, A->dy * (double)A->n_nodes) <
+        A->near_atoms = may_part_atoms(A) && hs_laplace_floor_matters(&laws[A->apart], A->T0) &&
+                        hs_laplace_tail_upper(&laws[A->apart], A->dy * (double)A->n_nodes) <
                             1e-3 / part * goal / A->rtol; /* 1e-3 of delta: of use */
         if ((st = hs_mixed_parts(A) ? visit_parts(A) : visit(A, goal)) != HS_NO_DECAY) break;
     }

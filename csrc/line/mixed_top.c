@@ -80,7 +80,7 @@ static void top_at(const void *self, double eps, hs_value *v)
     v->log_scale = T->log_scale;
     v->upper = HUGE_VAL;
     if (!(far <= 0.9 * (T->l - T->other)) || !(rate(T, far, &G) * far <= 2 * MOST)) return;
-    hs_laplace_few(T->w, eps, v->log_scale, &few);
+    hs_laplace_few(T->w, NULL, eps, v->log_scale, &few);
     most = several(T, far, G, 1); /* [theory: law.top] */
     s = fmax(0, s - err_s);
     least = several(T, s, T->f * fmin(1, exp(s * T->bend)) * (1 - 1e-9), 0);

@@ -25,24 +25,63 @@ static long double smooth(const hs_law *w, long double e)
     return 0.5L * expl(-x) * (rest * -expm1l(x - m) + q * expl(2 * x - m) * expm1l(m - x));
 }
 
-/* The same sums in long double, at eps. */
-static long double sum_of_few(const hs_law *w, double eps)
+/* Two atoms a few times, or a few atoms once, known within what their logarithms are rounded by and some more. */
+static void any_beside(hs_law *w)
+{
+    static double loss[8], log_mass[8], off[8], moved[8];
+    double sum = 0;
+    int i;
+    memset(w, 0, sizeof *w);
+    w->kind = HS_LAW_POINTS;
+    w->n = uniform() < 0.5 ? 2 : 1 + (int64_t)(8 * uniform());
+    w->k = w->n == 2 ? floor(log_between(1, 64)) : 1;
+    w->l = loss;
+    w->lp = log_mass;
+    w->dl = moved;
+    w->dp = off;
+    for (i = 0; i < w->n; i++) {
+        loss[i] = between(-1, 1) * log_between(1e-3, 3);
+        sum += log_mass[i] = log_between(1e-6, 1);
+        moved[i] = uniform() < 0.5 ? 0 : log_between(1e-16, 1e-12);
+    }
+    for (i = 0; i < w->n; i++) {
+        log_mass[i] = log(log_mass[i] / sum);
+        off[i] = HS_U * (2 + 2 * fabs(log_mass[i])); /* of their sum, which is 1 */
+    }
+}
+
+/* The same sums in long double, at eps and relative to e^log_scale; losses of the law beside as far off as they may be,
+ * to one side. */
+static long double sum_of_few(const hs_law *w, const hs_law *beside, double eps, double side)
 {
     long double m = w->m, q = w->q, k = w->k, l0 = log1pl(q * expm1l(-m)), l1 = log1pl(q * expm1l(m)), sum = 0;
     long double low = 0.5L * expl(w->add ? 0 : l0), high = 0.5L * expl(w->add ? -m : l1 - m), i, x;
-    for (i = 0; i <= k; i++) {
-        x = (w->add ? -1 : 1) * (i * l1 + (k - i) * l0);
-        if (x > eps) sum += expl(weight_log(k, i, high, low)) * -expm1l(eps - x);
-        if (i == k) break;
-        x = (w->add ? -1 : 1) * (i * l1 + (k - 1 - i) * l0);
-        sum += k * expl(weight_log(k - 1, i, high, low)) * smooth(w, (double)(eps - x));
+    int j, last = !beside ? 0 : beside->k == 1 ? (int)beside->n - 1 : (int)beside->k;
+    for (j = 0; j <= last; j++) {
+        long double at = eps, weight = 1, part = 0;
+        if (beside && beside->k == 1) {
+            at -= beside->l[j] + side * (long double)beside->dl[j];
+            weight = expl(beside->lp[j]);
+        } else if (beside) {
+            long double n = beside->k, first = beside->l[0] + side * (long double)beside->dl[0];
+            at -= j * (beside->l[1] + side * (long double)beside->dl[1]) + (n - j) * first;
+            weight = expl(weight_log(n, j, expl(beside->lp[1]), expl(beside->lp[0])));
+        }
+        for (i = 0; i <= k; i++) {
+            x = (w->add ? -1 : 1) * (i * l1 + (k - i) * l0);
+            if (x > at) part += expl(weight_log(k, i, high, low)) * -expm1l(at - x);
+            if (i == k) break;
+            x = (w->add ? -1 : 1) * (i * l1 + (k - 1 - i) * l0);
+            part += k * expl(weight_log(k - 1, i, high, low)) * smooth(w, (double)(at - x));
+        }
+        sum += weight * part;
     }
     return sum;
 }
 
 static void few_losses(void)
 {
-    hs_law w;
+    hs_law w, other, *beside = uniform() < 0.5 ? NULL : &other;
     hs_apart few;
     double eps, log_scale;
     long double m, q, k, l0, l1, low, high, sum, sd, mean, x;
@@ -51,7 +90,7 @@ static void few_losses(void)
     w.add = uniform() < 0.5;
     w.m = log_between(1e-3, 3);
     w.q = uniform() < 0.2 ? 1 : log_between(0.01, 1);
-    w.k = floor(log_between(1, 3000));
+    w.k = floor(log_between(1, beside ? 100 : 3000));
     m = w.m;
     q = w.q;
     k = w.k;
@@ -64,10 +103,11 @@ static void few_losses(void)
     sd = sqrtl(k * x * (1 - x)) * (l1 - l0);
     eps = (double)((w.add ? -mean : mean) + sd * (long double)between(-1, 20));
     log_scale = -between(0, 3);
-    hs_laplace_few(&w, eps, log_scale, &few);
+    if (beside) any_beside(beside);
+    hs_laplace_few(&w, beside, eps, log_scale, &few);
     if (!(few.value > 1e-280)) return;
-    sum = sum_of_few(&w, eps) * expl(-(long double)log_scale);
-    term("few-rounding", (double)(fabsl(few.value - sum) / sum), few.err / (double)sum, 1e-16);
+    sum = sum_of_few(&w, beside, eps, (double)(int)(3 * uniform()) - 1) * expl(-(long double)log_scale);
+    term(beside ? "few-beside" : "few-rounding", (double)(fabsl(few.value - sum) / sum), few.err / (double)sum, 1e-16);
 }
 
 /* num - e^y den of a branch between two places, over its weight, in absolute value. */
@@ -119,7 +159,8 @@ int main(int argc, char **argv)
         printf("no long double here\n");
         return 0;
     }
-    for (i = 0; i < cases(800); i++) few_losses();
+    for (i = 0; i < cases(1600); i++) few_losses();
     median("few-rounding", 150, 200, 40);
+    median("few-beside", 150, 200, 40);
     return terms_end();
 }
