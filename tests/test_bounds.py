@@ -423,7 +423,7 @@ def test_ceilings_are_kept(monkeypatch):  # [theory: saddle.any-eps]
 def test_the_end_of_a_curve_of_atoms(least):  # [theory: risk.top]
     """Of losses beyond 700, whose exponentials are no doubles, nothing is said; 0.04 was, for 6e-11."""
     run = hs.from_pmf([0.5, 0.5], [least, 1.0]) * 2
-    top, tip, low = hs.query.top_lower(run, direction="remove")
+    top, tip, low = hs.query.Asker(run, direction="remove").top_lower()
     assert top >= 2 * math.log(0.5 / least)
     with mpmath.workdps(60):
         a, b, gone = mpmath.mpf(1) / 2, mpmath.mpf(least) / (1 + mpmath.mpf(least)), mpmath.exp(mpmath.mpf(tip))

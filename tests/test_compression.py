@@ -30,8 +30,8 @@ def run_of(steps: Rows) -> hs.Run:
     return hs.compose(*((hs.poisson_subsampled(hs.gaussian(1 / m), q), int(k)) for m, q, k in rows))
 
 
-def ruled_of(steps: Rows, merged=True) -> compression.Ruled:
-    return compression.rule_of(compression.moments_of_steps(steps), merged)
+def ruled_of(steps: Rows) -> compression.Ruled:
+    return compression.rule_of(compression.moments_of_steps(steps))
 
 
 def line(have_eps: int, ruled: compression.Ruled, add: int, at: float, n_threads: int = 1):
@@ -171,14 +171,14 @@ def test_a_box_of_few_steps_that_lie_close_together():
         assert bound.route == "compressed" and bound.upper - bound.lower < 1e-11
 
 
-@pytest.mark.parametrize("merged", [True, False, "fine"])
-def test_sums_over_the_steps(merged, monkeypatch):  # [theory: compression.rule]
+@pytest.mark.parametrize("made", [ruled_of, compression.fine_rule])
+def test_sums_over_the_steps(made, monkeypatch):  # [theory: compression.rule]
     """sum k log M(n) at whole n, where M is a finite sum, over steps and rule at 40 digits: within the bound, which is
     what rounding of the moments asks for."""
     rng = np.random.default_rng(8)
     steps = steps_of(rng, 400, 1, 1.9, 0.02, 50)
     monkeypatch.setattr(compression, "FINE_COST", 0)
-    ruled = compression.fine_rule(steps) if merged == "fine" else ruled_of(steps, merged)
+    ruled = made(steps)
     assert ruled is not None and ruled.steps.q.size < 300
 
     def log_m(n, m):
@@ -230,8 +230,7 @@ def rule_meets(ruled, steps, add, delta):
 def test_rules_and_all_steps_meet(case, add):  # [theory: compression.real, compression.tail, compression.gaussian]
     n, low, high, q, most, delta = case
     steps = steps_of(np.random.default_rng(n + most), n, low, high, q, most)
-    for merged in (True, False):
-        rule_meets(ruled_of(steps, merged), steps, add, delta)
+    rule_meets(ruled_of(steps), steps, add, delta)
 
 
 SPARSE = [(1000, 1.0, 1.03, 1e-3, 2, 1e-5), (700, 0.9, 0.95, 1e-4, 200, 1e-6)]

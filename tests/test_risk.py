@@ -313,13 +313,13 @@ def test_few_deltas_are_asked(monkeypatch):
 def test_where_a_search_begins(tail):
     """A hundredth of a deviation off, or so much of a lattice's step, and with a mass at infinity."""
     run = hs.approx_dp(0.5, 1e-30) * 3 + hs.laplace(1.3) * 40
-    eps, deviation = query.loss_about(run, tail, True, direction="remove")
+    eps, deviation = query.Asker(run, direction="remove").loss_about(tail, True)
     x = [math.exp(eps + off * deviation) for off in (-0.01, 0.01)]
     below, above = (1 / (1 + 1 / at) for at in x)
     belief = hs.posterior(run, 0.5, tail=tail, direction="remove")
     assert below < belief.upper and belief.lower < above and (belief.upper < 1 or eps > 36)
-    assert query.loss_about(run, 1e-30, True, direction="remove") is None
-    assert query.loss_about(hs.gaussian(1.0), tail, True, direction="remove") is None
+    assert query.Asker(run, direction="remove").loss_about(1e-30, True) is None
+    assert query.Asker(hs.gaussian(1.0), direction="remove").loss_about(tail, True) is None
 
 
 @pytest.mark.parametrize(

@@ -108,11 +108,9 @@ class Curve:
     def __init__(self, run, direction: str, options: dict, routes: set[str]):
         sided: dict[str, Any] = {**options, "direction": direction}
         self.ask = query.Asker(run, **sided)
-        self.about = lambda level, under_num: query.loss_about(run, level, under_num, **sided)
-        self.corners = functools.cache(lambda: query.corners(run, **sided).tolist())
         self.asked: list[Node] = []  # eps rising
         # Beyond the largest loss nothing changes, and no route is needed; curves of atoms have a corner there.
-        self.top, self.tip, low = query.top_lower(run, **sided)
+        self.top, self.tip, low = self.ask.top_lower()
         self.mu, self.next_to_one = 1.0, False
         self.tip_slope = math.inf  # of the curve where it ends, where that is known
         self.routes: set[str] = set()
@@ -194,7 +192,7 @@ class Curve:
 
     def start(self, level: float, dual: bool, far: float) -> list[float]:
         """Where a search begins."""
-        about = self.about(level, dual)
+        about = self.ask.loss_about(level, dual)
         if about and about[0] > far + about[1]:
             return [far, far + about[1]]
         if about is None:
@@ -286,7 +284,7 @@ class _Search:
 
     def snapped(self, guess: float, low: float, high: float) -> float:
         """A corner inside of a cell, about where that is known of a run: the nearest, if it is near."""
-        known = self.curve.corners()
+        known = self.curve.ask.corners
         i = bisect.bisect_left(known, guess)
         near = min(known[max(i - 1, 0) : i + 1], key=lambda e: abs(e - guess), default=math.inf)
         return near if low < near < high and abs(near - guess) < SNAP * (high - low) else guess

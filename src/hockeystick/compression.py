@@ -171,9 +171,9 @@ def _each_rate(kept: StepMoments) -> Iterator[Boxes]:
         yield Boxes(q, box, middle, half, moments[:, 0], m, w, off)
 
 
-def rule_of(moments: StepMoments, merged: bool = True, sides: int = 1) -> Ruled:
-    """The rule of all steps; `merged`: shifts up to an octave apart share one rule, else those of a box. sides = 2:
-    sampled steps are two-sided pairs, and plain ones are moved twice as far."""
+def rule_of(moments: StepMoments, sides: int = 1) -> Ruled:
+    """The rule of all steps, of which shifts up to an octave apart share one. sides = 2: sampled steps are two-sided
+    pairs, and plain ones are moved twice as far."""
     rows, fits, total, plain = [], [], 0.0, 0
     for of in boxes_of(moments):
         total += float(of.steps.sum())
@@ -189,10 +189,8 @@ def rule_of(moments: StepMoments, merged: bool = True, sides: int = 1) -> Ruled:
             for e in _ellipses_of(boxes):
                 size = _weight(of.off[here], of.steps[here], of.w[here].sum(axis=1), e.rho)
                 fits.append(e.fit(group, of.q, sides, size))
-            shift, weight = of.points(here)
-            if merged:
-                shift, weight, more = _one_rule(shift, weight, (boxes[0], boxes[-1]))
-                fits += [e.fit(group + 1, of.q, sides, size) for e, size in more]
+            shift, weight, more = _one_rule(*of.points(here), (boxes[0], boxes[-1]))
+            fits += [e.fit(group + 1, of.q, sides, size) for e, size in more]
             rows += [(one, of.q, count) for one, count in zip(shift.tolist(), weight.tolist(), strict=True)]
     return Ruled(rows_of_rule(rows, fits, len(rows) - plain, sides), total)
 

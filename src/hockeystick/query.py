@@ -6,6 +6,7 @@ A query finds the worst-case pairs of a run, asks a route for certified points (
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import math
 from typing import TYPE_CHECKING, Any, overload
@@ -219,8 +220,8 @@ def _maximum(queries, name: str, run: Run, at, adjacency, direction, route, rtol
 
 
 class Asker:
-    """`delta` of one run as a function of arrays of eps, all of whose calls share lines; of a width of delta that is
-    narrow enough, whatever part of delta that is; and of a part of delta that is."""
+    """What is asked of one run many times: `delta` as a function of arrays of eps, all of whose calls share lines; of a
+    width of delta that is narrow enough, whatever part of delta that is; and of a part of delta that is."""
 
     def __init__(self, run: Ran, **options: Any) -> None:
         self.run, self.options = as_run(run), options
@@ -256,36 +257,31 @@ class Asker:
         self.settings.wide = wide
         return self.settings.rest(eps)
 
+    def top_lower(self) -> tuple[float, float, float]:
+        """An eps from which on delta does not change, in the one direction asked for: the largest finite loss or a
+        little more, or infinity; another one shortly below it, and a lower bound of delta there."""
+        if self.settings is None:
+            return math.inf, math.inf, 0.0
+        return bounds.top_lower(self.settings, self.settings.directions[0])
 
-def top_lower(run: Ran, **options: Any) -> tuple[float, float, float]:
-    """An eps from which on delta does not change, in the one direction asked for: the largest finite loss or a little
-    more, or infinity; another one shortly below it, and a lower bound of delta there."""
-    if worst.unsettled(run := as_run(run), options.get("adjacency", "")):
-        return math.inf, math.inf, 0.0
-    settings = _Settings(run, **options)
-    return bounds.top_lower(settings, settings.directions[0])
+    def _few_losses(self) -> Any:
+        """The losses in the one direction asked for, where they are few; None of others."""
+        asked = self.settings
+        if asked is None or asked.gaussian or asked.replaced or self.run.distinct > FEW_LAWS:
+            return None
+        return asked.losses(asked.directions[0])
 
+    def loss_about(self, level: float, under_num: bool) -> tuple[float, float] | None:
+        """About the eps that the loss exceeds with probability `level`, under num or den, and the deviation of the loss
+        around it (quantile.py); None where that is not told at once."""
+        losses = self._few_losses()
+        return quantile.about(losses, level, under_num) if losses else None
 
-def loss_about(run: Ran, level: float, under_num: bool, **options: Any) -> tuple[float, float] | None:
-    """About the eps that the loss exceeds with probability `level`, under num or den, in the one direction asked for,
-    and the deviation of the loss around it (quantile.py); None where that is not told at once."""
-    if worst.unsettled(run := as_run(run), options.get("adjacency", "")):
-        return None
-    settings = _Settings(run, **options)
-    if settings.gaussian or settings.replaced or run.distinct > FEW_LAWS:
-        return None
-    return quantile.about(settings.losses(settings.directions[0]), level, under_num)
-
-
-def corners(run: Ran, **options: Any) -> np.ndarray:
-    """About where the curve may have corners, increasing, in the one direction asked for; empty where that is not told
-    at once."""
-    if worst.unsettled(run := as_run(run), options.get("adjacency", "")):
-        return np.zeros(0)
-    settings = _Settings(run, **options)
-    if settings.gaussian or settings.replaced or run.distinct > FEW_LAWS:
-        return np.zeros(0)
-    return composed.corners(settings.losses(settings.directions[0]))
+    @functools.cached_property
+    def corners(self) -> list[float]:
+        """About where the curve may have corners, increasing; empty where that is not told at once."""
+        losses = self._few_losses()
+        return composed.corners(losses).tolist() if losses else []
 
 
 def delta_or_less(

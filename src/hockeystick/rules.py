@@ -39,11 +39,11 @@ def rules(
     moments = kept("moments", moments_of)
     made: list[tuple[str, Callable[[], Ruled | None]]] = []
     if moments and moments.cells:
-        made = [("rates", lambda: rates.rule(moments, count))] if widest and sides == 1 else []
+        if widest and sides == 1 and (count >= compression.FEWEST_OF_MANY_RATES or steps_of is None):
+            made = [("rates", lambda: rates.rule(moments, count))]
     elif moments:
         made = [("wide", lambda: wide.wide_rule(moments, sides))] if widest else []
-        made += [("merged", lambda: compression.rule_of(moments, True, sides))]
-        made += [("boxes", lambda: compression.rule_of(moments, False, sides))]
+        made += [("merged", lambda: compression.rule_of(moments, sides))]
     for name, make in made:
         ruled = kept(name, make)
         if ruled and ruled.steps.shift.size < compression.WORTH * count:

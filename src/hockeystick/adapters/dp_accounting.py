@@ -251,7 +251,12 @@ class HockeystickAccountant(PrivacyAccountant):
             raise DomainError(f"false_positive_rates must be from 0 to 1, got {false_positive_rates!r}")
         out = np.ones(rates.shape)
         if not self._non_private:
-            run, inner, least = self._whole_run("get_true_positive_rates"), (rates > 0) & (rates < 1), rates == 0
+            if self._rho:
+                raise DomainError(
+                    "get_true_positive_rates has no proof here for zCDP events, whose curve is not known; compose what"
+                    " they stand for"
+                )
+            run, inner, least = self._worse.run, (rates > 0) & (rates < 1), rates == 0
             if inner.any():
                 asked = rates[inner]
                 out[inner] = risk.true_positive_rate(run, asked, **self._options).upper if run.parts else asked
@@ -278,13 +283,6 @@ class HockeystickAccountant(PrivacyAccountant):
             return math.inf
         found = self.get_true_positive_rates(rates)
         return max(0.0, float((special.ndtri(found) - special.ndtri(rates)).max()))
-
-    def _whole_run(self, what: str) -> Run:
-        if self._rho:
-            raise DomainError(
-                f"{what} has no proof here for zCDP events, whose curve is not known; compose what they stand for"
-            )
-        return self._worse.run
 
     def _zcdp_bound(self, ask, value: float) -> Bound:
         """The upper end with zCDP composed in, through Renyi divergences where the transform of every other step is at

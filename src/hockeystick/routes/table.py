@@ -68,17 +68,21 @@ def _contour_point(question, add: int, eps: float):
         return contour.near_one(paired.steps, add, eps) or found
     if question.total == 1 and question.wall < math.inf:
         return contour.single_point(*_only_step(question.steps), add, eps)
-    found = None
-    if not question.few:
-        asked = contour.POINT, question, add, eps
-        found = contour.ruled(*asked) or contour.at_fixed_place(*asked)
-    said = contour.lined(contour.POINT, question, add, eps)
-    found = found or contour.point(
-        question.steps, add, eps, question.goal, question.n_threads, question.most_nodes, said
-    )
+    found = _of_steps(question, contour.POINT, add, eps)
     if _is_known(found) or not question.run.listed:
         return found
     return contour.near_one(question.steps, add, eps) or found
+
+
+def _of_steps(question, have_eps: int, add: int, at: float):
+    """What rules, kept lines or a line of its own say of a run of Gaussian steps, at an eps or a delta."""
+    value = at if have_eps else math.log(at)
+    if not question.few:
+        asked = have_eps, question, add, value
+        if found := contour.ruled(*asked) or contour.at_fixed_place(*asked):
+            return found
+    most = question.n_threads, question.most_nodes, contour.lined(have_eps, question, add, at)
+    return contour.found(have_eps, question.steps, add, value, question.goal, *most)
 
 
 def _is_known(found: Point | None) -> bool:
@@ -101,13 +105,7 @@ def _contour_root(question, add: int, delta: float):
     if question.total == 1 and question.wall < math.inf:
         found = contour.single_root(*_only_step(question.steps), add, delta)
     else:
-        log_delta = math.log(delta)
-        found = None
-        if not question.few:
-            asked = contour.ROOT, question, add, log_delta
-            found = contour.ruled(*asked) or contour.at_fixed_place(*asked)
-        most = question.n_threads, question.most_nodes, contour.lined(contour.ROOT, question, add, delta)
-        found = found or contour.root(question.steps, add, log_delta, question.goal, *most)
+        found = _of_steps(question, contour.ROOT, add, delta)
     if found is None:
         if not question.few and (zero := _ruled_zero(question, add, delta)):
             return zero
