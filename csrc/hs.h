@@ -189,9 +189,10 @@ enum { HS_CHUNKS = 16, HS_SHORT_LINE = 700, HS_OUTER_MAX = 65536 };
 typedef struct {
     hs_run run;
     int n_threads;
-    int more;      /* room for so many steps that kept.c adds */
-    int sides;     /* 2: these are those of a replaced record, two-sided pairs and shifts twice as large */
-    int64_t n_max; /* most outer nodes; no more than HS_OUTER_MAX, or a 16th of it for 32 steps and more; with
+    int more;             /* room for so many steps that kept.c adds */
+    int sides;            /* 2: these are those of a replaced record, two-sided pairs and shifts twice as large */
+    const hs_pair *other; /* hs_contour_larger: the pairs of ADD, where run.pair are those of REMOVE; NULL: the same */
+    int64_t n_max;        /* most outer nodes; no more than HS_OUTER_MAX, or a 16th of it for 32 steps and more; with
                     * HS_SHORT_LINE a run for the hyperbola is declined soon */
     double rtol, T0;
     hs_poll *poll;
@@ -227,13 +228,12 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
 int hs_contour_estimate(hs_contour *C, double eps, double *work, int64_t n_work, double *log_delta);
 
 /* both.c: what hs_contour_ask finds of REMOVE, out[0], and where that is valid of ADD, out[1] with the status *second,
- * or HS_LEFT_OUT where ADD is proved not to be the larger. other: the pairs of ADD, where C->run.pair are those of
- * REMOVE. known: have_eps, log delta of ADD is at most that; else the wall, above which ADD has no loss. upper: what was
- * found to prove it, of tilt 0 if nothing was. `work` holds hs_contour_work(b, n_threads, n_max) doubles; C->run.add and
- * C->run.pair are overwritten. */
+ * or HS_LEFT_OUT where ADD is proved not to be the larger. known: have_eps, log delta of ADD is at most that; else the
+ * wall, above which ADD has no loss. upper: what was found to prove it, of tilt 0 if nothing was. `work` holds
+ * hs_contour_work(b, n_threads, n_max) doubles; C->run.add and C->run.pair are overwritten. */
 enum { HS_LEFT_OUT = -1 };
-int hs_contour_larger(hs_contour *C, const hs_pair *other, int have_eps, double value, double known, double *work,
-                      int64_t n_work, hs_crossing *out, int *second, hs_ceiling *upper);
+int hs_contour_larger(hs_contour *C, int have_eps, double value, double known, double *work, int64_t n_work,
+                      hs_crossing *out, int *second, hs_ceiling *upper);
 /* lower end, estimate and upper end of log delta */
 void hs_point_logs(const hs_point *p, double *out);
 

@@ -314,5 +314,5 @@ def test_lengths_of_arrays_must_agree():
 def test_directions_that_belong_to_other_runs_are_refused():
     pairs = _core.Rows(M, Q, K, pairs=np.tile(PAIR, 2))
     for rows, add in ((RUN, _core.Rows(M[:1], Q[:1], K[:1])), (RUN, pairs), (pairs, RUN)):
-        with pytest.raises(hs.DomainError, match="outside the domain of the kernel: rows|rows"):
+        with pytest.raises(hs.DomainError, match="rows"):
             _core.contour_larger(rows, 1, 1.0, np.inf, 1e-6, 20.0, 1, WORK, 700, add)

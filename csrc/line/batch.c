@@ -93,8 +93,8 @@ static int answer(const hs_asked *s, const double *m, const double *q, const dou
     if (*k == 1 && *q < 1) return 0;
     if (!s->want_eps && fabs(at) >= hs_down(wall)) return 0;
     if (s->directions == 3 && *q < 1)
-        st = hs_contour_larger(&C, C.run.pair, !s->want_eps, value, s->want_eps ? hs_up(wall) : HUGE_VAL, work, n_work,
-                               found, &second, &upper);
+        st = hs_contour_larger(&C, !s->want_eps, value, s->want_eps ? hs_up(wall) : HUGE_VAL, work, n_work, found,
+                               &second, &upper);
     else st = hs_contour_ask(&C, !s->want_eps, value, work, n_work, found);
     if (!within(s, st, found, out)) return 0;
     if (second != HS_LEFT_OUT) {

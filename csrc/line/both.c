@@ -36,8 +36,8 @@ void hs_point_logs(const hs_point *p, double *out)
     out[2] += slack;
 }
 
-int hs_contour_larger(hs_contour *C, const hs_pair *other, int have_eps, double value, double known, double *work,
-                      int64_t n_work, hs_crossing *out, int *second, hs_ceiling *upper)
+int hs_contour_larger(hs_contour *C, int have_eps, double value, double known, double *work, int64_t n_work,
+                      hs_crossing *out, int *second, hs_ceiling *upper)
 {
     double logs[3], eps, log_delta; /* where ADD has to be below it */
     int st, settled;
@@ -57,7 +57,7 @@ int hs_contour_larger(hs_contour *C, const hs_pair *other, int have_eps, double 
         settled = eps > 0 && eps >= known;
     }
     C->run.add = 1;
-    if (C->run.pair) C->run.pair = other;
+    if (C->other) C->run.pair = C->other;
     if (settled || ((have_eps || eps > 0) && below(C, eps, log_delta, work, n_work, upper))) return st;
     *second = hs_contour_ask(C, have_eps, value, work, n_work, out + 1);
     return st;

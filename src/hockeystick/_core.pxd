@@ -72,6 +72,7 @@ cdef extern from "hs.h" nogil:
         hs_run run
         int n_threads, more, sides
         int64_t n_max
+        const hs_pair *other
         double rtol, T0, t
         hs_poll *poll
     int64_t hs_contour_work(int b, int n_threads, int64_t n_outer)
@@ -85,8 +86,8 @@ cdef extern from "hs.h" nogil:
         HS_LEFT_OUT
     ctypedef struct hs_ceiling:
         double log_delta, tilt, at_zero
-    int hs_contour_larger(hs_contour *C, const hs_pair *other, int have_eps, double value, double known, double *work,
-                          int64_t n_work, hs_crossing *out, int *second, hs_ceiling *upper)
+    int hs_contour_larger(hs_contour *C, int have_eps, double value, double known, double *work, int64_t n_work,
+                          hs_crossing *out, int *second, hs_ceiling *upper)
     # kept.c
     enum:
         HS_KEPT_MORE

@@ -338,7 +338,6 @@ def contour_larger(Rows rows not None, bint have_eps, double value, double known
     of ADD, where these are pairs, in the order of those of REMOVE."""
     cdef hs_poll poll = polling()
     cdef hs_contour C = contour_of(rows, 0, &poll)
-    cdef const hs_pair *other = (rows if add is None else add).run.pair
     cdef hs_crossing at[2]
     cdef hs_ceiling upper = hs_ceiling(0, 0, 0)
     cdef int status, second
@@ -346,10 +345,12 @@ def contour_larger(Rows rows not None, bint have_eps, double value, double known
     cdef double *lent = doubles(work, n_lent)
     memset(at, 0, sizeof(at))
     C.n_threads, C.n_max, C.rtol, C.T0 = n_threads, n_max, rtol, T0
-    if add is not None and (add.run.b != rows.run.b or (other == NULL) != (C.run.pair == NULL)):
-        check(HS_BAD_ARGUMENT, "rows")
+    if add is not None:
+        C.other = add.run.pair
+        if add.run.b != rows.run.b or (C.other == NULL) != (C.run.pair == NULL):
+            check(HS_BAD_ARGUMENT, "rows")
     with nogil:
-        status = hs_contour_larger(&C, other, have_eps, value, known, lent, n_lent, at, &second, &upper)
+        status = hs_contour_larger(&C, have_eps, value, known, lent, n_lent, at, &second, &upper)
     passed(&poll)
     return (answer(status, have_eps, &at[0]), answer(second, have_eps, &at[1]) if second != HS_LEFT_OUT else None,
             upper.tilt, upper.at_zero)
