@@ -564,16 +564,9 @@ int hs_sampling_truncation(double p, double n, double max_batch, double *out);
 int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n, const double *s, double *tails,
                       double *edge);
 
-/* cgf_upper.c: log M(z) of a pair, mean and variance of its loss, phi(y) - 1 = M(z+iy)/M(z) - 1, bounds of the errors
- * of log M and phi, and one of |phi| beyond y. */
-typedef struct {
-    double log_m, err, mean, var;
-    double re, im, phi_err, beyond;
-} hs_transformed;
-
+/* cgf_upper.c: log M(z) of a pair within *err, about e^-nats and small beside log M. work: hs_two_work() doubles. */
 int64_t hs_two_work(void);
-int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, int64_t n_work,
-                     hs_transformed *out);
+int hs_two_log_m_upper(const hs_pair *pair, double z, double nats, double *work, double *log_m, double *err);
 
 /* edgeworth.c: a law is five numbers, mean and cumulants 2 to 5: of one step under the laws A and B, and their sums
  * over a run for Y and X. kind as in hs_run. Estimates of delta are e^log_scale value, where value may be negative;

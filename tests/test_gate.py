@@ -265,7 +265,7 @@ NEED_SOME = {
     "convolve_tilt": [(0, 0.1, LOSS, 1.0, 0.0, NO), (0, 0.1, NO, 1.0, 0.0, np.zeros(4))],
     "convolve_tail": [(NO, 0, 0.1, 1.0, 0.0, 3), (LOSS, 0, 0.1, 1.0, 0.0, 3)],
     "grid_log_mgf": [(0, 0.1, NO, 1.0)],
-    "two_transform": [(np.zeros(size, np.uint8), 1.0, 0.0) for size in (0, 1, 7)],
+    "two_log_m": [(np.zeros(size, np.uint8), 1.0) for size in (0, 1, 7)],
 }
 """Functions whose arrays have lengths of their own: those that take an empty one, and calls that are refused."""
 

@@ -222,12 +222,8 @@ int hs_contour_chernoff_upper(hs_contour *C, int have_eps, double value, double 
         double term = 0, err = 0;
         if (hs_stopped(C->poll, 1e4)) return HS_INTERRUPTED;
         if (hs_is_apart(C, j)) continue;
-        if (hs_is_pair(C, j)) {
-            hs_transformed M;
-            st = hs_two_transform(&C->run.pair[j], t, 0, 20 + log(k), work, n_work, &M);
-            term = M.log_m;
-            err = M.err;
-        } else if (q == 1) {
+        if (hs_is_pair(C, j)) st = hs_two_log_m_upper(&C->run.pair[j], t, 20 + log(k), work, &term, &err);
+        else if (q == 1) {
             term = 0.5 * m * m * t * (1 + t);
             st = HS_OK;
         } else st = hs_log_m_upper(m, q, C->run.add ? -t : 1 + t, fabs(k), work, &term, &err);

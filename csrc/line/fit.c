@@ -49,7 +49,7 @@ static double off_pair_upper(const hs_fit *f, double z, double *work)
     const hs_pair pair = {1, {1}, {f->q}, {f->m}, {f->m}, 0, 0};
     double t = z > 0 || z < -1 ? z : 1, log_m, err, x;
     if (z == 0 || z == -1) return 0;
-    if (!(f->m < HUGE_VAL) || hs_two_log_m_upper(&pair, t, work, &log_m, &err)) return HUGE_VAL;
+    if (!(f->m < HUGE_VAL) || hs_two_log_m_upper(&pair, t, 12, work, &log_m, &err)) return HUGE_VAL;
     x = expm1(log_m + err);
     if (t != z) x *= 0.5 * fabs(z * (1 + z));
     return x >= 0 && x < 1e300 ? x * SLACK : HUGE_VAL;

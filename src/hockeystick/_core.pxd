@@ -210,10 +210,7 @@ cdef extern from "hs.h" nogil:
                           double *edge)
     # cgf_upper.c
     int64_t hs_two_work()
-    ctypedef struct hs_transformed:
-        double log_m, err, mean, var, re, im, phi_err, beyond
-    int hs_two_transform(const hs_pair *pair, double z, double y, double target, double *work, int64_t n_work,
-                         hs_transformed *out)
+    int hs_two_log_m_upper(const hs_pair *pair, double z, double nats, double *work, double *log_m, double *err)
     # saddlepoint.c
     int64_t hs_saddle_work()
     ctypedef struct hs_saddle:

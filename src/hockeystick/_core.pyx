@@ -672,16 +672,16 @@ def sampling_tails(double q, double q_err, double up, double down, const double[
 # cgf_upper.c
 
 
-def two_transform(const unsigned char[::1] pair, double z, double y, double target=40.0):
-    """(log M(z), error, mean, variance, Re phi - 1, Im phi at y, error of phi, bound of |phi| beyond) of an hs_pair."""
-    cdef hs_transformed M
+def two_log_m(const unsigned char[::1] pair, double z, double nats=40.0):
+    """(log M(z), error) of an hs_pair."""
+    cdef double log_m = 0.0, err = 0.0
     cdef double[::1] work = np.empty(hs_two_work())
     cdef const hs_pair *one = pair_of(pair)
     cdef int status
     with nogil:
-        status = hs_two_transform(one, z, y, target, &work[0], work.shape[0], &M)
+        status = hs_two_log_m_upper(one, z, nats, &work[0], &log_m, &err)
     check(status, "two-sided transform")
-    return M.log_m, M.err, M.mean, M.var, M.re, M.im, M.phi_err, M.beyond
+    return log_m, err
 
 
 include "_core_constant.pxi"

@@ -313,7 +313,7 @@ static void nodes(box *B, int kind)
     }
     for (j = 0; j < C->run.b; j++) {
         double m = B->shift[j], q = B->rate[j];
-        st = kind == PAIRS ? hs_two_log_m_upper(&B->pair_rule[j], C->c, work_rule, &log_m, &err)
+        st = kind == PAIRS ? hs_two_log_m_upper(&B->pair_rule[j], C->c, 12, work_rule, &log_m, &err)
                            : hs_log_m_upper(m, q, hs_contour_tilt(C, C->c), B->weight[j], work_rule, &log_m, &err);
         if (!st) excess += B->weight[j] * hs_excess(log_m, err);
     }

@@ -272,7 +272,7 @@ def square_variation_upper(paired: PairedSteps) -> float:
         pair = paired.steps.pairs[i * PACKED.size : (i + 1) * PACKED.size]
         if pair[:4].any():
             try:
-                log_m, error, *_ = _core.two_transform(pair, 1.0, 0.0, 40.0 + math.log(k))
+                log_m, error = _core.two_log_m(pair, 1.0, 40.0 + math.log(k))
             except AccuracyError:
                 return 1.0
             total += k * (log_m + error)

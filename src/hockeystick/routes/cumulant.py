@@ -123,7 +123,7 @@ def _two_sided(pair, add: bool, t: float) -> Cumulant:
     """What was dropped for its weight (a branch of shifts up to u, v) has M at most e^{(u+v)^2 t(1+t)/2}
     [theory: line.monotone]."""
     try:
-        log_m, error, *_ = _core.two_transform(sampling.packed([pair.reversed() if add else pair]), t, 0.0)
+        log_m, error = _core.two_log_m(sampling.packed([pair.reversed() if add else pair]), t)
     except AccuracyError as reason:
         raise _refusal(t, f"{reason}, try a smaller one") from None
     if not pair.dropped:
