@@ -540,7 +540,7 @@ def test_deep_deltas_of_an_epoch(sigma, t, eps, log):
 
 @pytest.mark.parametrize(
     ("sigma", "t", "epochs", "delta"),
-    [(1.93, 4_893_199, 439, 2.6e-84), (5.41, 1_062_468, 6, 1.6e-297), (2.0, 2000, 3, 1e-150)],
+    [(1.93, 4_893_199, 439, 2.6e-84), (5.41, 1_062_468, 6, 1.6e-297), (2.0, 2000, 3, 1e-150), (2.0, 10**4, 1, 1e-30)],
 )
 def test_deep_tails_of_epochs(sigma, t, epochs, delta):
     """Points far beyond what alike losses ask for, and a law that is parted below eps [theory: allocation.parts]."""

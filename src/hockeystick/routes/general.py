@@ -7,6 +7,7 @@ answers.py, None where nothing here takes the run."""
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -19,7 +20,7 @@ from .epochs import LOST
 from .finite import Finite, asked
 from .near import Lines
 from .walls import rest, seen, wall_upper
-from .windows import WIDE, as_option, narrower, told
+from .windows import WIDE, as_option, between_points, narrower, told
 
 ROUGHLY = 7.0
 """Nats of delta above the mass of what a table leaves out where there is no other answer."""
@@ -36,9 +37,9 @@ NOT_FOUND = "no line within its cost certifies an interval"
 LEFT_OUT = "outcomes that its table leaves out may be all of delta"
 
 
-def point(question, add: int, eps: float):
-    """delta(eps)."""
-    about = question.about
+def point(question, add: int, eps: float, about: float | None = None):
+    """delta(eps). about: about its logarithm, where the question does not say."""
+    about = question.about if about is None else about
 
     def others():
         def ask(found: Finite):
@@ -214,7 +215,9 @@ def root(question, add: int, delta: float):
     def others():
         return narrower(question, add, math.log(delta), lambda found: _root(question, found, add, delta))
 
-    return as_option(question, add, math.log(delta), lambda step: option.root(step, add, delta), others)
+    log_delta = math.log(delta)
+    answer = as_option(question, add, log_delta, lambda step: option.root(step, add, delta), others)
+    return between_points(question, log_delta, answer, functools.partial(point, question, add, about=log_delta))
 
 
 def _root(question, found: Finite, add: int, delta: float):

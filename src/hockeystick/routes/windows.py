@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from ..answers import meet
 from ..what.allocation import RandomAllocation, allocates
-from . import epochs, mixed, option
+from . import epochs, mixed, option, parts
 from .finite import Finite, asked
 
 WIDE = 1e-6
@@ -95,3 +95,16 @@ def as_option(question, add: int, log_delta: float, ask: Callable, others: Calla
         if answer and answer.width <= mixed.ENOUGH:
             break
     return answer
+
+
+def between_points(question, log_delta: float, answer, ask: Callable):
+    """`answer`, or what narrower points at two eps say, ask(eps): a root has one window, delta may have deeper ones."""
+    cut = question.run._cache.get("cut")
+    if question.rough or not cut or not answer or not answer.lower > 0 or answer.width <= WIDE:
+        return answer
+    mid, beside = answer.estimate, answer.estimate * (1 + parts.BESIDE)
+    here, there = ask(mid), ask(beside)
+    slope = (there.estimate - here.estimate) / (beside - mid) if here and there else 0.0
+    if not (slope < 0 and 2 * here.width < -slope * (answer.upper - answer.lower)):
+        return answer
+    return meet(answer, option.bracket(ask, mid, slope, log_delta), question.run)
