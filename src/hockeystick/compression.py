@@ -189,7 +189,8 @@ def rule_of(moments: StepMoments, sides: int = 1) -> Ruled:
             for e in _ellipses_of(boxes):
                 size = _weight(of.off[here], of.steps[here], of.w[here].sum(axis=1), e.rho)
                 fits.append(e.fit(group, of.q, sides, size))
-            shift, weight, more = _one_rule(*of.points(here), (boxes[0], boxes[-1]))
+            points, weights = of.points(here)
+            shift, weight, more = _one_rule(points, weights, (boxes[0], boxes[-1]))
             fits += [e.fit(group + 1, of.q, sides, size) for e, size in more]
             rows += [(one, of.q, count) for one, count in zip(shift.tolist(), weight.tolist(), strict=True)]
     return Ruled(rows_of_rule(rows, fits, len(rows) - plain, sides), total)
