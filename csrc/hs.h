@@ -184,8 +184,9 @@ int hs_step_moments_read(const uint64_t *sums, double *moments);
  * first block; rtol is the relative half-width wanted for delta, T0 = -log of it plus a margin. HS_OK and HS_LOOSE
  * leave valid outputs. `work` holds scratch of a step for each thread and sums for each chunk of at most n_outer
  * nodes. */
-/* HS_SHORT_LINE: outer nodes up to which the line is faster than the hyperbola. */
-enum { HS_CHUNKS = 16, HS_SHORT_LINE = 700, HS_OUTER_MAX = 65536 };
+/* HS_SHORT_LINE: outer nodes up to which the line is faster than the hyperbola; HS_SHORT_PAIR: the same of pairs, where
+ * that sums over all branches. */
+enum { HS_CHUNKS = 16, HS_SHORT_LINE = 700, HS_SHORT_PAIR = 2800, HS_OUTER_MAX = 65536 };
 typedef struct {
     hs_run run;
     int n_threads;
@@ -193,7 +194,7 @@ typedef struct {
     int sides;            /* 2: these are those of a replaced record, two-sided pairs and shifts twice as large */
     const hs_pair *other; /* hs_contour_larger: the pairs of ADD, where run.pair are those of REMOVE; NULL: the same */
     int64_t n_max;        /* most outer nodes; no more than HS_OUTER_MAX, or a 16th of it for 32 steps and more; with
-                    * HS_SHORT_LINE a run for the hyperbola is declined soon */
+                    * HS_SHORT_LINE or HS_SHORT_PAIR a run for the hyperbola is declined soon */
     double rtol, T0;
     hs_poll *poll;
     /* filled by contour.c */

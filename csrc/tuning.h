@@ -54,6 +54,7 @@
 /* The hyperbola. */
 #define HS_HYP_JUMPS 4    /* nats that phi falls by before it levels off, below which it is asked before a short line */
 #define HS_HYP_RECORDS 1  /* in ADD: records expected in all samples, of which the same is said */
+#define HS_HYP_PAIR 0.5   /* of both, of pairs, whose lines may be longer */
 #define HS_HYP_MARGIN 7.0 /* planned log of (strip integral / |M|) */
 #define HS_HYP_GROWTH 4.0 /* rise of log |integrand| allowed at the two shifted vertices */
 #define HS_HYP_LEFT 0.4   /* of the saddle: how far left of it the left vertex may lie; wider arcs round more */

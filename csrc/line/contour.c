@@ -150,7 +150,7 @@ int hs_line_visit(hs_contour *C, int have_eps, double log_delta, double depth, d
     if (n_work < hs_contour_work(C->run.b, C->n_threads, 0)) return HS_SCRATCH;
     if ((st = outline_lay(C, have_eps, log_delta, depth, work))) return st;
     for (attempt = 0; attempt < 5; attempt++) {
-        if (C->N > HS_OUTER_MAX / C->chunks) return HS_TOO_MANY_NODES;
+        if (C->N > HS_OUTER_MAX / C->chunks || C->N >= C->n_max) return HS_TOO_MANY_NODES;
         if (n_work < hs_contour_work(C->run.b, C->n_threads, C->N)) return HS_SCRATCH;
         if ((st = hs_contour_visit(C, work, S))) return st;
         C->S = S;

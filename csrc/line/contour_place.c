@@ -326,7 +326,7 @@ static int levels_off(const placing *W)
         double none = W->X->share[i] * log1p(-(pair ? C->run.pair[j].q[0] : C->run.q[j]));
         fall -= none * (pair || C->run.add ? 1 : 1 + C->t);
     }
-    return fall < (C->run.add ? HS_HYP_RECORDS : HS_HYP_JUMPS);
+    return fall < (C->run.add ? HS_HYP_RECORDS : HS_HYP_JUMPS) * (C->n_max == HS_SHORT_PAIR ? HS_HYP_PAIR : 1);
 }
 
 /* c near the saddle of C->eps (or of log_delta, then C->eps as well) or below it, at C->depth <= depth times the
@@ -344,7 +344,7 @@ int hs_contour_place(hs_contour *C, int have_eps, double log_delta, double depth
     if (depth == 1) {
         C->t = 0;
         if ((st = saddle(&W, have_eps, log_delta))) return st;
-        if (C->n_max == HS_SHORT_LINE && levels_off(&W)) return HS_TOO_MANY_NODES;
+        if ((C->n_max == HS_SHORT_LINE || C->n_max == HS_SHORT_PAIR) && levels_off(&W)) return HS_TOO_MANY_NODES;
         /* two standard units left of the saddle K grows later and P is smaller, at e^2 times the rounding */
         C->c = fmax(pairs ? fmax(C->t - 2 / C->sd, 0.5 * C->t) : C->t, 0.7 / C->sd);
     } else if ((st = shallow(&W, have_eps, log_delta, depth))) return st;

@@ -67,7 +67,7 @@ cdef extern from "hs.h" nogil:
     int hs_hyperbola_eps(const hs_run *run, double log_delta, double log_tol, double *work, int64_t n_work,
                          hs_crossing *out)
     enum:
-        HS_BAD_ARGUMENT, HS_OUTER_MAX, HS_SHORT_LINE, HS_CHUNKS, HS_STEP_COLUMNS
+        HS_BAD_ARGUMENT, HS_OUTER_MAX, HS_SHORT_LINE, HS_SHORT_PAIR, HS_CHUNKS, HS_STEP_COLUMNS
     ctypedef struct hs_contour:
         hs_run run
         int n_threads, more, sides

@@ -32,6 +32,7 @@ DROPPED: int
 SHIFTS_MAX: int
 JUMPS_STEPS: int
 SHORT_LINE: int
+SHORT_PAIR: int
 TURN: int
 
 @final

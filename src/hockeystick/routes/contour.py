@@ -39,9 +39,6 @@ GAINED = 0.5
 """Of the width of a pair's answer, what a line with a looser goal has to leave of it for another."""
 
 HYPERBOLA_STEPS = 6
-SHORT_PAIR = 4 * _core.SHORT_LINE
-"""Outer nodes up to which the line of a pair is faster than the hyperbola, which there sums over both branches."""
-
 MOST_NODES = 2**31 - 1
 """No limit of outer nodes but that of the scratch."""
 
@@ -162,7 +159,7 @@ def larger_of(have_eps: int, question, at: float, known: float, turned: tuple[Pa
     steps, other = (way.steps for way in turned) if turned else (question.steps, None)
     work = scratch.borrow(_core.contour_work(steps.shift.size, n_threads))
     few = (turned[0].branches if turned else steps).shift.size <= HYPERBOLA_STEPS
-    short = SHORT_PAIR if turned else _core.SHORT_LINE
+    short = _core.SHORT_PAIR if turned else _core.SHORT_LINE
     most = short if few else question.most_nodes() if turned else MOST_NODES
     value = at if have_eps else math.log(at)
     asked = steps, have_eps, value, known, RTOL, MARGIN, n_threads, work, most, other
@@ -329,7 +326,7 @@ def _answer(have_eps, steps, add, at, rtol, n_threads, nodes=all_nodes, paired=N
     size = _core.contour_work(steps.shift.size, n_threads)
     work = scratch.borrow(max(size, _core.hyperbola_work(branches.shift.size)) if few else size)
     try:
-        goal, short = (rtol, margin(rtol), n_threads, work), SHORT_PAIR if paired else _core.SHORT_LINE
+        goal, short = (rtol, margin(rtol), n_threads, work), _core.SHORT_PAIR if paired else _core.SHORT_LINE
         most = short if few else nodes()
         first = said or _core.contour_ask(steps, add, have_eps, at, *goal, most)
         answers = [first]
