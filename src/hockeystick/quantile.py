@@ -35,6 +35,8 @@ def about(parts, level: float, under_num: bool) -> tuple[float, float] | None:
         rows.append((values, log_mass + values if under_num else log_mass, float(k)))
     _, var, finite = _cumulant(rows, np.zeros(1))
     part = math.exp(min(finite.item(), 0.0))
+    if not part > 0:  # next to all losses are infinite
+        return None
     level = (level - (1 - part if under_num else 0.0)) / part
     if not 0 < level < 1:
         return None
