@@ -194,7 +194,7 @@ typedef struct {
     int sides;            /* 2: these are those of a replaced record, two-sided pairs and shifts twice as large */
     const hs_pair *other; /* hs_contour_larger: the pairs of ADD, where run.pair are those of REMOVE; NULL: the same */
     int64_t n_max;        /* most outer nodes; no more than HS_OUTER_MAX, or a 16th of it for 32 steps and more; with
-                    * HS_SHORT_LINE or HS_SHORT_PAIR a run for the hyperbola is declined soon */
+                           * HS_SHORT_LINE or HS_SHORT_PAIR a run for the hyperbola is declined soon */
     double rtol, T0;
     hs_poll *poll;
     /* filled by contour.c */

@@ -81,7 +81,6 @@ static inline void hs_turns(int n, double y, const double *Lr, const double *Li,
     }
 }
 
-/* cgf_upper.c: as hs_log_m_upper, of a pair of one branch at the tilt z. work: HS_TWO_WORK doubles, overwritten. */
 /* twosided_plan.c */
 int hs_two_coarse_build(hs_two_coarse *G, const hs_pair *pair, double z_lo, double z_hi, double *work, int64_t size);
 hs_cgf hs_two_coarse_cgf(const hs_two_coarse *G, double z);

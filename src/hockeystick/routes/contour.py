@@ -160,7 +160,7 @@ def larger_of(have_eps: int, question, at: float, known: float, turned: tuple[Pa
     work = scratch.borrow(_core.contour_work(steps.shift.size, n_threads))
     few = (turned[0].branches if turned else steps).shift.size <= HYPERBOLA_STEPS
     short = _core.SHORT_PAIR if turned else _core.SHORT_LINE
-    most = short if few else question.most_nodes() if turned else MOST_NODES
+    most = short if few else question.most_nodes()
     value = at if have_eps else math.log(at)
     asked = steps, have_eps, value, known, RTOL, MARGIN, n_threads, work, most, other
     remove, add, *ceiling = _core.contour_larger(*asked)
