@@ -209,7 +209,9 @@ static void modulus(void)
 /* What F falls by, and the variance of the tilted loss. */
 static void law(void)
 {
-    double m = log_between(0.2, 2.5), c = between(-2, 1), y, re, im, r0, i0, h = 1e-3, up[3];
+    double m = log_between(0.2, 2.5), c = between(-2, 1), y;
+    double re, im, r0;
+    double i0, h = 1e-3, up[3];
     hs_law w;
     int i;
     memset(&w, 0, sizeof w);

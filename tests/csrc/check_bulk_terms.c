@@ -107,7 +107,8 @@ static void any_few(int least)
 static void phase(int cell)
 {
     hs_bulk J;
-    double t, y, re, im, sr = 0, si = 0, size = 0;
+    double t, y, re, im;
+    double sr = 0, si = 0, size = 0;
     double from[HS_BRANCHES], end[HS_BRANCHES], least;
     const double *c;
     int64_t j;
@@ -156,7 +157,8 @@ static void phase(int cell)
 static void back(void)
 {
     hs_bulk J;
-    double from[HS_BRANCHES], end[HS_BRANCHES], s, re, im, least, den, bound;
+    double from[HS_BRANCHES], end[HS_BRANCHES], s, re;
+    double im, least, den, bound;
     int r;
     if (any_bulk(&J, 0) || hs_bulk_cut(&J, log_between(0.1, 3) * J.wide, 0, 0)) return;
     least = log_between(0.01, 1);
@@ -181,7 +183,8 @@ static void tilted(void)
     static const double small[] = {0, 0.05, 0.3, 1, 3};
     hs_bulk J;
     hs_bulk_tilted T;
-    double from[HS_BRANCHES], end[HS_BRANCHES], t, re, im, b, upper;
+    double from[HS_BRANCHES], end[HS_BRANCHES], t, re;
+    double im, b, upper;
     int n, st, plain = uniform() < 0.65;
     if (any_bulk(&J, plain)) return;
     t = small[(int)(uniform() * 5)] * between(0.5, 1.5);
@@ -213,7 +216,8 @@ static void columns(void)
     int i, r;
     if (any_bulk(&J, 0) || hs_bulk_cut(&J, log_between(0.05, 3) * J.wide, 0, 0)) return;
     for (i = 0; i < 12; i++) {
-        double least, l1, l2, s1, s2, near;
+        double least, l1, l2;
+        double s1, s2, near;
         r = (int)(uniform() * J.pair.branches);
         const double *c =
             J.columns +
@@ -394,7 +398,8 @@ static void truncation(bulk_line *A)
 static void inner(bulk_line *A)
 {
     hs_value F, S;
-    double l, re, im, tilt[3], from[HS_BRANCHES], end[HS_BRANCHES];
+    double l, re, im;
+    double tilt[3], from[HS_BRANCHES], end[HS_BRANCHES];
     int i, st;
     if (!any_line(A, &l, &F)) return;
     tilt[0] = A->c;
@@ -420,7 +425,8 @@ static void inner(bulk_line *A)
 static void jump(bulk_line *A)
 {
     hs_value F;
-    double l, b, g, im, tilt[3], from[HS_BRANCHES], end[HS_BRANCHES], begin[HS_BRANCHES];
+    double l, b, g, im;
+    double tilt[3], from[HS_BRANCHES], end[HS_BRANCHES], begin[HS_BRANCHES];
     int i, st;
     if (!any_line(A, &l, &F)) return;
     start_tilts(A);
@@ -565,7 +571,8 @@ static void both_jump(const bulk_line *A, double eps)
     hs_bulk J = A->J;
     const hs_pair *pair = &J.pair;
     double sum = 0;
-    int i, j, r, s, n = 12;
+    int i, j, r;
+    int s, n = 12;
     J.k = 2;
     for (r = 0; r < pair->branches; r++) {
         double x = between(-6, 8), low = loss_lower(&J, r, x);

@@ -39,7 +39,9 @@ static void laws(void)
     density D;
     hs_law w;
     hs_law_value out;
-    double p, h, from, to, t, m, re, im, one, other, y;
+    double p, h, from, to;
+    double t, m, re, im;
+    double one, other, y;
     int64_t j;
     int i;
     D.v = log_between(0.1, 2);

@@ -32,7 +32,8 @@ static void fine_panel(double rho, double alpha, double lo, double half, double 
 
 static void long_panel(void)
 {
-    double rho = log_between(1e-5, 10), D = log1p(rho), Y = log_between(20, 400), alpha = between(-20, 20), lo, half;
+    double rho = log_between(1e-5, 10), D = log1p(rho), Y = log_between(20, 400);
+    double alpha = between(-20, 20), lo, half;
     double y[COEFS], re[COEFS] = {0}, im[COEFS] = {0}, most = 0;
     long double fr, fi;
     int n, first = uniform() < 0.3;
@@ -52,7 +53,8 @@ static void long_panel(void)
 static void few_coefficients(double *scratch)
 {
     hs_law w = {.kind = HS_LAW_SUBLAPLACE, .k = 1, .atoms = 1, .smooth = 1, .err = 1e-16};
-    double y[COEFS], re[COEFS], im[COEFS], Y, most = 0, f;
+    double y[COEFS], re[COEFS], im[COEFS];
+    double Y, most = 0, f;
     int j = uniform() < 0.5, i, n;
     w.m = log_between(0.1, 8);
     w.q = log_between(1e-4, 0.9);

@@ -1,6 +1,6 @@
-/* check_few_terms.c - what hs_laplace_few (laplace.c) claims of the rounding of delta of the outcomes with no or one loss
- * off the atoms, against the same sums in long double; what single.c takes for missed by a set of outcomes that ends beside
- * the best one, against integrals between both. */
+/* check_few_terms.c - what hs_laplace_few (laplace.c) claims of the rounding of delta of the outcomes with no or one
+ * loss off the atoms, against the same sums in long double; what single.c takes for missed by a set of outcomes that
+ * ends beside the best one, against integrals between both. */
 #define hs_single_delta own_single_delta
 #include "curve/single.c"
 #include "law/law.h"
@@ -14,7 +14,8 @@ static long double weight_log(long double n, long double i, long double p, long 
 /* E (1 - e^{e-L})_+ of the losses of one step that are not atoms: outcomes 0 < x < m of density e^{-x}/2 under den. */
 static long double smooth(const hs_law *w, long double e)
 {
-    long double m = w->m, q = w->q, E = expl(e), x, rest;
+    long double m = w->m, q = w->q, E = expl(e);
+    long double x, rest;
     if (w->add) { /* num has that density: e^{-x}/2 (1 - E ((1-q) + q e^{2x-m})) from 0 to x */
         rest = 1 - E * (1 - q);
         x = rest > 0 ? fminl(m, fmaxl(0, 0.5L * (m + logl(rest / (E * q))))) : 0;
@@ -54,7 +55,8 @@ static void any_beside(hs_law *w)
  * to one side. */
 static long double sum_of_few(const hs_law *w, const hs_law *beside, double eps, double side)
 {
-    long double m = w->m, q = w->q, k = w->k, l0 = log1pl(q * expm1l(-m)), l1 = log1pl(q * expm1l(m)), sum = 0;
+    long double m = w->m, q = w->q, k = w->k;
+    long double l0 = log1pl(q * expm1l(-m)), l1 = log1pl(q * expm1l(m)), sum = 0;
     long double low = 0.5L * expl(w->add ? 0 : l0), high = 0.5L * expl(w->add ? -m : l1 - m), i, x;
     int j, last = !beside ? 0 : beside->k == 1 ? (int)beside->n - 1 : (int)beside->k;
     for (j = 0; j <= last; j++) {
@@ -84,7 +86,9 @@ static void few_losses(void)
     hs_law w, other, *beside = uniform() < 0.5 ? NULL : &other;
     hs_apart few;
     double eps, log_scale;
-    long double m, q, k, l0, l1, low, high, sum, sd, mean, x;
+    long double m, q, k, l0;
+    long double l1, low, high, sum;
+    long double sd, mean, x;
     memset(&w, 0, sizeof w);
     w.kind = HS_LAW_SUBLAPLACE;
     w.add = uniform() < 0.5;
@@ -129,7 +133,8 @@ static double between_places(const hs_pair *pair, double from, double to, double
 static void missed_outcomes(double *work, const hs_rule *rule)
 {
     hs_pair pair = {.branches = 1, .w = {1}, .q = {log_between(1e-4, 0.5)}, .up = {between(0.3, 5)}};
-    double at = between(-6, 6), g = at + (uniform() < 0.5 ? -1 : 1) * log_between(1e-7, 3), y, edge, off, missed;
+    double at = between(-6, 6), g = at + (uniform() < 0.5 ? -1 : 1) * log_between(1e-7, 3), y;
+    double edge, off, missed;
     hs_bulk J;
     masses above, right;
     if (uniform() < 0.5) pair.down[0] = pair.up[0];

@@ -117,7 +117,8 @@ static void lay_orders_of(box *B, double m_1, int points)
     double S = m_1 * m_1;
     int i, j, p;
     for (p = 0; p < PARTS; p++) {
-        double axis = 2 * stretch[p] - 1, rho = axis + sqrt(axis * axis - 1), sum = 0, total = 0, r = S * stretch[p];
+        double axis = 2 * stretch[p] - 1, rho = axis + sqrt(axis * axis - 1), sum = 0;
+        double total = 0, r = S * stretch[p];
         for (j = 0; j < DEGREES; j++) {
             double off = 0;
             for (i = 0; i < STEPS; i++) {
@@ -141,7 +142,8 @@ static void lay_orders_of(box *B, double m_1, int points)
 static void any_small(box *B, int points)
 {
     double m_1 = log_between(0.03, 0.6), q = log_between(0.001, 0.5), S = m_1 * m_1;
-    double x[STEPS], mass[STEPS], at[POINTS], var = log_between(1e-4, 3), each;
+    double x[STEPS], mass[STEPS], at[POINTS];
+    double var = log_between(1e-4, 3), each;
     int i;
     each = fmax(1, var / (STEPS * q * q * expm1(S)));
     for (i = 0; i < STEPS; i++) {
@@ -248,7 +250,8 @@ static double missing(const hs_contour *line, double m, double q, int64_t n)
 /* log E (1+U)^a, or, of a real a, its mean without Taylor's polynomial below the order J. */
 static void mean_of(double m, double q, double a, double b, int J, double *re, double *im)
 {
-    double sr = 0, si = 0, h = 0.04, end = 12 + m * (fabs(a) + J), g;
+    double sr = 0, si = 0, h = 0.04;
+    double end = 12 + m * (fabs(a) + J), g;
     int j;
     for (g = -end; g < end; g += h) {
         double U = q * expm1(m * g - 0.5 * m * m), l = log1p(U), w = h * exp(-0.5 * g * g - HS_LOG_SQRT_2PI);
@@ -271,7 +274,8 @@ static void mean_of(double m, double q, double a, double b, int J, double *re, d
 static void order_bounds(void)
 {
     double m = log_between(0.05, 0.9), q = log_between(0.003, 0.6), r = uniform() < 0.5 ? 0 : log_between(0.01, 2);
-    double A = between(-6, 12), turn = between(0, HS_PI), part = between(0.3, 1), re, im, grown, b;
+    double A = between(-6, 12), turn = between(0, HS_PI), part = between(0.3, 1), re;
+    double im, grown, b;
     double c[HS_ORDERS + 1] = {1, fabs(A) + r}, l[160] = {0}, sum = 0;
     int J = 4 + 2 * (int)(uniform() * 5), d, j;
     hs_fit f = {.q = q, .m = m, .factor = m * m, .count = 1};
@@ -331,7 +335,8 @@ static void nodes(box *B, int kind)
 
 typedef struct
 { /* of a run at a tilt: its K, K', K'', sum k E x^4, sum k (E x^3 + 2 B E x^2), and what they are off by */
-    double K, mean, var, fourth, side;
+    double K, mean, var;
+    double fourth, side;
     double K_err, mean_err, var_err;
 } near_sums;
 

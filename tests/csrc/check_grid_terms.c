@@ -185,7 +185,8 @@ static void strip(int wild)
 static void rectangle_ends(void)
 {
     step s = any_step(10);
-    double y = log_between(0.1, 3) / s.m, h = between(0.05, 0.3) / fmax(s.m, 1), node[8], weight[8], c1, c2, claimed;
+    double y = log_between(0.1, 3) / s.m, h = between(0.05, 0.3) / fmax(s.m, 1), node[8], weight[8];
+    double c1, c2, claimed;
     long double re = 0, im = 0;
     int i, j;
     exact_value M = exact(s.m, s.q, s.a, 0);

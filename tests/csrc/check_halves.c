@@ -22,7 +22,8 @@ static double *room(int64_t n) { return malloc(sizeof(double) * (size_t)n); }
 static void sums(int64_t m, int64_t k)
 {
     double *step = room(3 * m), *terms = room(2 * m * (k + 1)), *work = room(hs_halves_work(m));
-    double *out, start = 1, num = 0, den = 0, mean = 0, all = (double)(m * (m + 1)) / 2;
+    double *out, start = 1, num = 0;
+    double den = 0, mean = 0, all = (double)(m * (m + 1)) / 2;
     int64_t n = 1, i, j;
     for (i = 1; i < m; i++) n = n * (k + i) / i; /* ways to have m counts that add up to k */
     for (j = 1; j <= k; j++) start *= (double)j / (double)k;
@@ -69,7 +70,8 @@ static double *law(int64_t n)
 
 static void tails(int64_t n, int64_t n_b)
 {
-    double *a = law(n), *b = law(n_b), *table = room(TAILS * (n_b + 1)), s[3], out[3 * TAILS];
+    double *a = law(n), *b = law(n_b), *table = room(TAILS * (n_b + 1));
+    double s[3], out[3 * TAILS];
     int64_t i, j;
     int at, r;
     for (at = 0; at < 3; at++) s[at] = floor(4 * (a[0] + b[0] + uniform() * (a[n - 1] - a[0] + b[n_b - 1] - b[0]))) / 4;

@@ -17,7 +17,8 @@ static int given_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T);
 #include "terms.h"
 int hs_bulk_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T);
 
-static double *work, x20[20], w20[20], wrong_log, wrong_moment;
+static double *work, x20[20], w20[20];
+static double wrong_log, wrong_moment;
 
 static int given_at(const hs_bulk *J, double t, int order, hs_bulk_tilted *T)
 {
@@ -166,7 +167,9 @@ static void bounds(int n)
     hs_bulk step[2];
     hs_jumps A;
     hs_value v;
-    double eps, x, s, theta, r, power, most, h[ORDER + 1], big[ORDER + 1], coarse, rel;
+    double eps, x, s, theta;
+    double r, power, most, h[ORDER + 1];
+    double big[ORDER + 1], coarse, rel;
     const hs_bulk *last = &step[n - 1];
     int i;
     if (!any(&A, step, n, 3.0 - n, 8, &eps, &v)) return;

@@ -35,14 +35,15 @@ static void check_delta(const char *name, int status, const hs_point *p, double 
     if (!sound(p)) complain(name, sigma, q, k, eps, add, status);
 }
 
-static void check_eps(const char *name, int status, double lo, double est, double up, double sigma, double q, double k,
-                      double ld, int add)
+static void check_eps(const char *name, int status, const hs_crossing *e, double sigma, double q, double k, double ld,
+                      int add)
 {
     calls++;
     if (status < 0 || status > hs_status_last()) complain(name, sigma, q, k, ld, add, status);
     if (status > HS_LOOSE) return;
     answers++;
-    if (!(lo <= up) || !isfinite(lo) || !isfinite(up) || !isfinite(est)) complain(name, sigma, q, k, ld, add, status);
+    if (!(e->lower <= e->upper) || !isfinite(e->lower) || !isfinite(e->upper) || !isfinite(e->estimate))
+        complain(name, sigma, q, k, ld, add, status);
 }
 
 static double *work;
@@ -75,12 +76,12 @@ static void one(double sigma, double q, double k, double eps, double log_delta)
         check_delta("contour_delta", st, &e.delta, sigma, q, k, eps, add);
         C = contour_of(&m, &q, &k, 1, add, 1);
         st = hs_contour_ask(&C, 0, log_delta, work, n_work, &e);
-        check_eps("contour_eps", st, e.lower, e.estimate, e.upper, sigma, q, k, log_delta, add);
+        check_eps("contour_eps", st, &e, sigma, q, k, log_delta, add);
         if (q >= 1) continue;
         st = hs_hyperbola_delta(&run, eps, log(1e-9), work, n_work, &p);
         check_delta("hyperbola_delta", st, &p, sigma, q, k, eps, add);
         st = hs_hyperbola_eps(&run, log_delta, log(1e-9), work, n_work, &e);
-        check_eps("hyperbola_eps", st, e.lower, e.estimate, e.upper, sigma, q, k, log_delta, add);
+        check_eps("hyperbola_eps", st, &e, sigma, q, k, log_delta, add);
     }
 }
 
@@ -98,7 +99,7 @@ static void short_scratch(void)
         check_delta("hyperbola_delta, short", st, &p, 1, q, k, 1, 0);
         if (n < 8 && st != HS_SCRATCH) complain("hyperbola_delta took no scratch", 1, q, k, (double)n, 0, st);
         st = hs_hyperbola_eps(&run, -11, log(1e-9), lent, n, &e);
-        check_eps("hyperbola_eps, short", st, e.lower, e.estimate, e.upper, 1, q, k, -11, 0);
+        check_eps("hyperbola_eps, short", st, &e, 1, q, k, -11, 0);
         free(lent);
     }
 }
@@ -124,7 +125,7 @@ static void many_steps(void)
             check_delta("contour_delta, steps", st, &e.delta, 0, 0, b, 3, add);
             C = contour_of(m, q, k, b, add, 1);
             st = hs_contour_ask(&C, 0, -14, lent, need, &e);
-            check_eps("contour_eps, steps", st, e.lower, e.estimate, e.upper, 0, 0, b, -14, add);
+            check_eps("contour_eps, steps", st, &e, 0, 0, b, -14, add);
             if (b > 7) continue;
             st = hs_hyperbola_delta(&run, 1, log(1e-9), work, n_work, &p);
             check_delta("hyperbola_delta, steps", st, &p, 0, 0, b, 1, add);

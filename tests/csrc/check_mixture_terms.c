@@ -1,5 +1,6 @@
 /* check_mixture_terms.c - what mixture.c and law.c claim of the points of random shifts (HS_LAW_MIXTURE), with meshes
- * too wide and points that end too soon, against fine sums over a wide range [theory: law.mixture, law.mixture-turn]. */
+ * too wide and points that end too soon, against fine sums over a wide range [theory: law.mixture, law.mixture-turn].
+ */
 #include "law/law.h"
 #include "terms.h"
 
@@ -91,7 +92,8 @@ static void laws(void)
     random_shift D = drawn();
     hs_law w;
     hs_law_value out;
-    double s = D.shift[D.n - 1], d = fmin(1.5 / s, 9), t = between(0.1, 8), tilts[3], turn = log_between(1, 60), y;
+    double s = D.shift[D.n - 1], d = fmin(1.5 / s, 9), t = between(0.1, 8);
+    double tilts[3], turn = log_between(1, 60), y;
     double re, im, size, h = ldexp(floor(512 * 2 * HS_PI / (between(3, 25) / d + 0.5 * d)) + 1, -9);
     int i;
     D.reach = 12;

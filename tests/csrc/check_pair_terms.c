@@ -215,7 +215,8 @@ static void strip(int wild)
  * every branch, by Gauss' rule in every cell. */
 static void rectangle_ends(void)
 {
-    double z, h[HS_BRANCHES], m = 0, c1, c2, claimed, node[8], weight[8];
+    double z, h[HS_BRANCHES], m = 0, c1;
+    double c2, claimed, node[8], weight[8];
     hs_pair pair = any_pair(&z);
     exact_value at = exact(&pair, z, 0);
     double log_m = log((double)at.M), y, l;

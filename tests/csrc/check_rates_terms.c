@@ -56,7 +56,8 @@ static int lay_fits(span *B, double low, double high, int points, double sizes, 
 static int any_rule(span *B, int points)
 {
     double low = log_between(0.001, 0.3), high = fmin(low * log_between(1.0003, 1.3), 0.5), var = log_between(0.2, 30);
-    double scale = log_between(0.1, 1.5), each, total = 0, sizes = 0, at[POINTS];
+    double scale = log_between(0.1, 1.5), each, total = 0;
+    double sizes = 0, at[POINTS];
     int i, b, c, row = STEPS;
     each = fmax(1, var / (STEPS * low * high * expm1(scale * scale)));
     for (b = 0; b < points; b++) at[b] = 0.5 * (low + high) + 0.5 * (high - low) * cos(HS_PI * (b + 0.5) / points);

@@ -242,7 +242,8 @@ static double log_lower(const hs_run *run, double eps)
 /* The upper end that needs no grid, against the contour; and what holds at every eps, at some eps near the best one. */
 static void without_grid(void)
 {
-    double m = log_between(0.05, 1.5), q = log_between(1e-4, 0.3), k = floor(log_between(1, 1e4)), at_zero, t, lower;
+    double m = log_between(0.05, 1.5), q = log_between(1e-4, 0.3), k = floor(log_between(1, 1e4));
+    double at_zero, t, lower;
     double v = k * q * q * expm1(m * m), eps = v * log_between(0.5, 10) + between(0, 3) * sqrt(v);
     const hs_run run = {.b = 1, .add = 1, .m = &m, .q = &q, .k = &k};
     const hs_lent lent = {work, HS_GRID_WORK, 1, NULL};

@@ -5,8 +5,8 @@
  * Every rounding bound must hold [theory: rounding.grid, rounding.squares, rounding.log-m, rounding.phi,
  * rounding.nodes, rounding.shifted]; the program also prints the largest and the median share of it that the error
  * takes. Shifts of 1e-9 to 20, rates of 1e-12 to 1 - 2^-53, tilts of both signs; where e^E - 1 - E switches its form
- * there are nodes in every case. Where long double is double nothing is measured. Under noise (noise.h) one case in four
- * is run; where operations are rounded in one direction each is off by 2 u, which claims count as u.
+ * there are nodes in every case. Where long double is double nothing is measured. Under noise (noise.h) one case in
+ * four is run; where operations are rounded in one direction each is off by 2 u, which claims count as u.
  */
 #include <float.h>
 #include <math.h>

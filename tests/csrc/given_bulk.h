@@ -4,7 +4,8 @@
 #include "law/bulk.h"
 #include "line/sum.h"
 
-static double *work, x20[20], w20[20], x_few[20], w_few[20], turned_node, turned_round;
+static double *work, x20[20], w20[20], x_few[20];
+static double w_few[20], turned_node, turned_round;
 static int few_nodes;
 
 static void few_of(hs_bulk *J)
