@@ -127,6 +127,8 @@ static int settle_saddle(hs_steps *S, int have_eps, double value, int kind, doub
     hs_ends E;
     int st, round;
     if ((st = newton(S, have_eps, value, S->stride, S->stride > 1 ? 0.05 : 2e-3, -HUGE_VAL, &t, eps))) return st;
+    /* totals with bounds take five times as long as an estimate of K: they are not left to correct a sample's tilt */
+    if (S->stride > 1 && (st = newton(S, have_eps, value, 1, 0.02, -HUGE_VAL, &t, eps))) return st;
     for (round = 0; round < 4; round++) {
         if ((st = hs_steps_tilted(S, t, T))) return st;
         if (round == 0 && floor > -HUGE_VAL) {
