@@ -190,8 +190,8 @@ int hs_edgeworth_totals(const hs_run *run, const hs_rule *rule, hs_poll *poll, d
 }
 
 /* r_0..r_n at w. For w >= 1 by the continued fraction of r_n/r_{n-1} = n/(w + r_{n+1}/r_n) (all terms positive;
- * error about e^{-2 w sqrt(2 N)} after N), scaled as they are; below, forward from erfc (8 steps lose e^{8w}),
- * scaled by e^{-w^2/2}. */
+ * error about e^{-2 w (sqrt(2N) - sqrt(2n))} = e^-40 after N), scaled as they are; below, forward from erfc (8 steps
+ * lose e^{8w}), scaled by e^{-w^2/2}. */
 static void mills(double w, int n, double *r)
 {
     int j, N;
@@ -203,7 +203,7 @@ static void mills(double w, int n, double *r)
         for (j = 1; j < n; j++) r[j + 1] = j * r[j - 1] - w * r[j];
         return;
     }
-    N = n + 20 + (int)(200 / (w * w)); /* 2 w sqrt(2 N) >= 40; 20 for large w, where the error is about N!/w^(2N) */
+    N = n + 6 + (int)(20 * sqrt(2.0 * n) / w + 200 / (w * w)); /* 6 for large w, where it is (N+1)!/(n! w^(2(N-n+1))) */
     for (ratio = 0, j = N; j > n; j--) ratio = j / (w + ratio);
     for (j = n; j > 0; j--) {
         ratio = j / (w + ratio);
@@ -269,7 +269,7 @@ static void one_sequence(const double *T, const double *c, int top, double eps, 
     mills(z, B < 0.01 ? HERMITE_MAX : 1, rz);
     for (i = 2; i <= top; i++) {
         double choose = 1, part = 0;
-        for (j = 0; j <= i; j++) {
+        for (j = 0; j <= i && c[i] != 0; j++) {
             part += choose * He[i - j] * r[j];
             choose = choose * (i - j) / (j + 1);
         }
