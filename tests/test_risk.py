@@ -354,6 +354,18 @@ def test_no_loss_is_finite():
     assert hs.true_positive_rate(run, 1e-9).lower > 1 - 1e-14
 
 
+@pytest.mark.parametrize("run", [hs.laplace(1 / 300) * 10**12, hs.from_pmf([0.5, 0.5], [1.0, 0.0]) * 2000])
+@pytest.mark.parametrize("side", ["remove", "add"])
+def test_losses_whose_exponential_is_no_double(run, side):  # [theory: risk.posterior]
+    """Nearly all losses lie beyond 690, where the search began (an OverflowError), or all finite ones below -690, where
+    the curve ends (a ZeroDivisionError)."""
+    for fpr in (1e-9, 0.5, 1 - 1e-9):
+        assert hs.true_positive_rate(run, fpr, direction=side).lower > 1 - 1e-14
+        missed = hs.tradeoff(run, fpr, direction=side)
+        assert 0 <= missed.lower <= missed.upper < 1e-14
+    assert hs.posterior(run, 1e-9, tail=0.9, direction=side).lower > 1 - 1e-14
+
+
 @pytest.mark.parametrize(
     ("run", "ask", "wide"),
     [

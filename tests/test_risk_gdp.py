@@ -88,6 +88,8 @@ def test_regret_of_the_truth_is_nothing():
     assert bound.lower == 0 and bound.upper <= 1e-6
     assert hs.gdp_regret(hs.gaussian(1.0), 0.5).lower == 0  # sticks out everywhere
     assert hs.gdp_regret(hs.gaussian(1.0), 1e-50).upper < 1e-100  # of points that were one it was a ZeroDivisionError
+    bound = hs.gdp_regret(hs.gaussian(1.0), 5e-324)  # 20,000 deltas and an AccuracyError
+    assert bound.lower == 0 < bound.upper < 1e-149
 
 
 def rows(eps, low, high):

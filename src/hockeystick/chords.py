@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EPS_MAX = 690.0
-"""Largest eps whose x = e^eps is used: a double still holds it, with room for a product."""
+"""Largest |eps| whose x = e^eps is used: a double still holds it, with room for a product. All points of a curve lie
+within it: what any certified points bound they bound wherever the best ones are [theory: risk.four-points]."""
 
 LARGE, FAR = 12.0, 5.0
 """The mu of a run from which digits of 1 - delta are asked, at eps so many deviations before the middle of a Gaussian
@@ -110,13 +111,14 @@ class Curve:
         self.ask = query.Asker(run, **sided)
         self.asked: list[Node] = []  # eps rising
         # Beyond the largest loss nothing changes, and no route is needed; curves of atoms have a corner there.
-        self.top, self.tip, low = self.ask.top_lower()
+        top, self.tip, low = self.ask.top_lower()
+        self.top = max(top, -EPS_MAX)
         self.mu, self.next_to_one = 1.0, False
         self.tip_slope = math.inf  # of the curve where it ends, where that is known
         self.routes: set[str] = set()
         if self.top < EPS_MAX - 1:
             self.add([self.top, EPS_MAX])
-            if low > 0:
+            if low > 0 and self.tip > -EPS_MAX:
                 self.tip_slope = (low - self.asked[0].mid) / (math.exp(self.top) - math.exp(self.tip))
                 self.keep(self.tip, low, 1.0, 1.0)
         self.routes = routes
@@ -194,13 +196,14 @@ class Curve:
         """Where a search begins."""
         about = self.ask.loss_about(level, dual)
         if about and about[0] > far + about[1]:
-            return [far, far + about[1]]
+            return [min(e, EPS_MAX) for e in (far, far + about[1])]
         if about is None:
             h, z = min(0.3 * self.mu, 0.5), NormalDist().inv_cdf(level)
             about = self.mu * (self.mu / 2 if dual else -self.mu / 2) - self.mu * z, h / APART
-        centre, h = about[0], APART * about[1]
+        centre, h = about[0], min(APART * about[1], EPS_MAX / 2)  # so that all points lie within EPS_MAX
         centre = max(min(centre, EPS_MAX - 2 * h, self.top - 2 * min(h, 0.1 * abs(self.top))), 2 * h - EPS_MAX)
-        return [e for step in EVEN if (e := centre + h * step) < self.top]
+        last = self.top if self.top > -EPS_MAX else 0.0
+        return [e for step in EVEN if (e := centre + h * step) < last]
 
     def rounds(self, level: float, dual: bool, ends: list[float] | None = None, far: float = math.inf):
         """Ever closer nodes around the eps where p = level, or where num[L > eps] = level with `dual`. ends: what is

@@ -228,13 +228,14 @@ def posterior(
     ends: list[tuple[float, float, float]] = []
     routes: set[str] = set()
     for side in _sides(run, direction, options):
-        known = [-math.inf, math.inf]
-        for nodes in Curve(run, side, dict(options), routes).rounds(tau, True, known, SURE - logit):
+        known, curve = [-math.inf, math.inf], Curve(run, side, dict(options), routes)
+        for nodes in curve.rounds(tau, True, known, SURE - logit):
             least, most = tail_ends(nodes, tau)
             known[:] = max(known[0], least), min(known[1], most)
             if known[1] - known[0] <= 1e-8 or known[0] + logit > SURE:
                 break
         low, high = known
+        low = max([low, *(p.eps for p in curve.asked if p.low > tau)])  # num[L > eps] is delta(eps) at least
         ends.append((low, 0.5 * (low + high) if math.isfinite(low + high) else min(max(low, 0.0), high), high))
     low, mid, high = (max(end[i] for end in ends) for i in range(3))
     slack = 2 * log_slack(logit)

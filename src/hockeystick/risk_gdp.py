@@ -18,7 +18,7 @@ import numpy as np
 
 from . import _core, query
 from .bound import AccuracyError, Bound, Budget, DomainError
-from .chords import EPS_MAX
+from .chords import EPS_MAX, rate_lower, rate_upper
 from .outward import DOWN, UP, U
 from .what.mechanism import as_run, within
 from .what.topk import Enclosure, enclosed
@@ -209,6 +209,7 @@ def gdp_regret(run: Ran, mu: float, *, tol: float = 1e-6, **options: Unpack[Aske
     """
     options = _checked(options)
     mu, tol = within("mu", mu, 0, 100, "()"), within("tol", tol, 1e-10, 0.1)
+    tiny, mu = mu < LEAST, max(mu, LEAST)
     ask = _Asker(run, tol, options)
     # Beyond `far` little is left, and it is added: G_mu(eps) < Phi(mu/2 - eps/mu), 8e-11 at 6.4; 1/(1 + e^45) is 3e-20.
     far = max(min(mu * (mu / 2 + 6.4), 45.0), 1e-9)  # points that doubles tell apart
@@ -230,6 +231,8 @@ def gdp_regret(run: Ran, mu: float, *, tol: float = 1e-6, **options: Unpack[Aske
         for i in (*halves, *(halves + 1)):
             upper[i] = min(upper[i], _regret_upper(mu, points[i : i + 4]))
     high = max(best, float(upper.max()), beyond)
+    if tiny:  # G_mu rises with mu, by less than mu does
+        best, high = max(rate_lower(best - LEAST), 0.0), rate_upper(high + LEAST)
     return Bound(best, 0.5 * (best + high), high, ask.route, True, Budget({"chords": high - best}, "rate"))
 
 
