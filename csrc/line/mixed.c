@@ -999,43 +999,8 @@ static int mixed_root(const hs_mixed *A, double log_delta, hs_crossing *out)
     return v.upper - v.lower <= 2 * A->rtol * v.value ? HS_OK : HS_LOOSE;
 }
 
-/* Newton steps that place the contour anew each time, from the bulk outwards: log delta is nearly linear in the tail;
- * where that overshoots, delta is convex in e^eps, so that the tangent there falls short. Then the root on the contour
- * that is near enough. Some lines that do not end cost as much as a line may; more of them would not tell more.
- */
-static int chase(hs_mixed *A, double log_delta, double *work, hs_crossing *out)
-{
-    double e = hs_mixed_estimate(A, 0).mean, lo = -HUGE_VAL, hi = HUGE_VAL;
-    double gap, next;
-    int64_t nodes = 0;
-    hs_value v;
-    int it, st;
-    for (it = 0; it < 60 && nodes < 2 * A->n_nodes; it++, nodes += A->last) {
-        if (hs_stopped(A->poll, 0)) return HS_INTERRUPTED;
-        A->eps = e;
-        A->t = 1;
-        st = mixed_prepare(A, 1, 0, work);
-        if (st == HS_OK) mixed_at(A, e, &v);
-        if (st == HS_TOO_MANY_NODES) return st;
-        if (st || !(v.value > 0 && v.slope > 0)) {
-            hi = e;
-            next = 0.5 * (lo + hi);
-        } else {
-            gap = v.log_scale + log(v.value) - log_delta;
-            if (fabs(gap) < 0.3) return mixed_root(A, log_delta, out);
-            if (gap > 0) lo = e;
-            else hi = e;
-            next = e + gap * v.value / v.slope;
-            if (!(next < hi && next > lo))
-                next = gap > 0 ? e + log1p(-expm1(-gap) * v.value / v.slope) : 0.5 * (lo + hi);
-        }
-        if (!(next > lo && next < hi && fabs(next) < 1e300)) return HS_NO_BRACKET;
-        e = next;
-    }
-    return HS_NO_BRACKET;
-}
-
-/* The narrowest root of the lines tried, its status, and the least of their periods. */
+/* The narrowest root of the lines tried, or the last estimate of one if none is proved, infinite where there is none;
+ * its status, and the least of their periods. */
 typedef struct {
     hs_crossing at;
     int st;
@@ -1045,13 +1010,16 @@ typedef struct {
 /* The root on a line at `part` of the saddle for A->eps, or for log_delta. */
 static void try_root(hs_mixed *A, int have_eps, double log_delta, double part, double *work, tried *known)
 {
-    hs_crossing found;
+    hs_crossing found = {.estimate = HUGE_VAL};
     int st;
     A->lower = part;
     A->t = 1;
     st = mixed_prepare(A, have_eps, log_delta, work);
     if (st == HS_OK) st = mixed_root(A, log_delta, &found);
-    if (st == HS_INTERRUPTED || (known->st > HS_LOOSE && st > HS_LOOSE)) known->st = st;
+    if (st == HS_INTERRUPTED || (known->st > HS_LOOSE && st > HS_LOOSE)) {
+        known->st = st;
+        known->at = found;
+    }
     if (st > HS_LOOSE) return;
     keep_place(A, found.estimate, &known->least);
     if (known->st <= HS_LOOSE && !(found.upper - found.lower < known->at.upper - known->at.lower)) return;
@@ -1063,12 +1031,12 @@ static void try_root(hs_mixed *A, int have_eps, double log_delta, double part, d
 static int may_narrow(const hs_mixed *A, const tried *known, int far)
 {
     const hs_crossing *at = &known->at;
-    if (known->st > HS_LOOSE) return !far && known->st != HS_INTERRUPTED;
-    if (known->st == HS_OK || at->upper - at->lower <= A->wide * fabs(at->upper)) return 0;
+    if (known->st == HS_INTERRUPTED || (far && !(fabs(at->estimate) < HUGE_VAL))) return 0;
+    if (known->st == HS_OK || (known->st == HS_LOOSE && at->upper - at->lower <= A->wide * fabs(at->upper))) return 0;
     return !far || fabs(at->estimate - A->eps) >= 0.25 * A->sd;
 }
 
-/* A line at the root that is known, where that lies far from where the last one was placed. */
+/* A line at the root that is known or estimated, where that lies far from where the last one was placed. */
 static void try_at_root(hs_mixed *A, double log_delta, double *work, tried *known)
 {
     if (!may_narrow(A, known, 1)) return;
@@ -1076,12 +1044,12 @@ static void try_at_root(hs_mixed *A, double log_delta, double *work, tried *know
     try_root(A, 1, log_delta, 1, work, known);
 }
 
-/* The leading-order estimate of eps places the first contour; where that is poor, the root found or a chase places
- * another, and where it is wide, one lies lower. Where a place is known, one line. */
+/* The leading-order estimate of eps places the first line; where that is poor, the root found places another, or a line
+ * at the mean does, and where it is wide, one lies lower. Where a place is known, one line. */
 int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs_crossing *out)
 {
     hs_law *laws = room_of_laws(A, work, &n_work);
-    tried known = {.st = HS_NO_BRACKET, .least = HUGE_VAL};
+    tried known = {.at = {.estimate = HUGE_VAL}, .st = HS_NO_BRACKET, .least = HUGE_VAL};
     hs_crossing top;
     int st, near;
     if ((st = read_table(A, laws, work, n_work))) return st;
@@ -1096,7 +1064,7 @@ int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs
         return HS_OK;
     }
     try_root(A, 0, log_delta, 1, work, &known);
-    try_at_root(A, log_delta, work, &known);
+    if (known.st == HS_LOOSE) try_at_root(A, log_delta, work, &known);
     if (A->step == 0 && !A->near_atoms && may_narrow(A, &known, 0))
         try_root(A, known.st == HS_LOOSE, log_delta, LOWER[1], work, &known);
     if (near == HS_LOOSE && known.st != HS_INTERRUPTED &&
@@ -1105,10 +1073,9 @@ int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs
         A->part = 0;
         return HS_LOOSE;
     }
-    if (known.st > HS_LOOSE && known.st != HS_INTERRUPTED) { /* next to delta = 1 all contours are near enough for it */
-        A->lower = 1;
-        if ((known.st = chase(A, log_delta, work, &known.at)) <= HS_LOOSE)
-            keep_place(A, known.at.estimate, &known.least);
+    if (known.st > HS_LOOSE && known.st != HS_INTERRUPTED) { /* a line at the mean is near enough next to delta = 1 */
+        A->eps = hs_mixed_estimate(A, 0).mean;
+        try_root(A, 1, log_delta, 1, work, &known);
         try_at_root(A, log_delta, work, &known);
     }
     *out = known.at;
