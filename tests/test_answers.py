@@ -118,6 +118,19 @@ def test_one_step_next_to_the_wall():
                 assert b.lower <= b.estimate <= b.upper
 
 
+@pytest.mark.parametrize("q", [0.5, 1 - 1e-9, 0.9999999999999992, 1 - 2.0**-53])
+@pytest.mark.parametrize("delta", [1e-10, 1e-15, 1.2e-20, 1e-300])
+def test_the_root_of_one_step_next_to_the_wall(q, delta):
+    """With hardly any noise delta(eps) = 1 - (1 - q) e^eps up to e^-100, so eps = log(1 - delta) - log(1 - q)."""
+    from mpmath import mp, mpf
+
+    with mp.workdps(400):
+        truth = mp.log1p(-mpf(delta)) - mp.log1p(-mpf(q))
+        for route in ("auto", "contour"):
+            b = hs.epsilon(hs.poisson_subsampled(hs.gaussian(0.03), q), delta, direction="add", route=route)
+            assert mpf(b.lower) <= truth <= mpf(b.upper) and b.upper - b.lower < 1e-12
+
+
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one", "zero_out"])
 def test_the_estimate_lies_between_the_ends_next_to_delta_1(adjacency):
     for run in (

@@ -416,7 +416,8 @@ def single_root(m: float, q: float, add: int, delta: float):
         lower, estimate, upper = (math.log1p(q * math.expm1(g)) if g < 700 else g + math.log(q) for g in at)
         widen = 16 * U * (1 + max(abs(low.lower), abs(high.upper)) * q)
         return Root(lower - widen * abs(lower), estimate, upper + widen * abs(upper), low.terms, "contour")
-    return bracket(lambda e: single_point(m, q, 1, e), delta, 0.0, -math.log1p(-q))
+    wall = -math.log1p(-q)  # beyond it delta is 0, which points next to it need not see
+    return bracket(lambda e: single_point(m, q, 1, e), delta, 0.0, wall, wall * UP)
 
 
 def bracket(curve, delta: float, lo: float, hi: float, wall: float | None = None) -> Root | None:
