@@ -135,7 +135,11 @@ def check(rows, patience: float = 20 * PATIENCE) -> tuple[list[str], dict[str, t
     """(what is wrong, by family: medians and 99% points of widths then and now) for rows of the corpus."""
     wrong, widths = [], defaultdict(list)
     for row in rows:
-        found, _ = asked(row[1], patience)
+        try:
+            found, _ = asked(row[1], patience)
+        except Exception as error:  # of the package none but refusals may come
+            wrong.append(f"{error!r}: {row[1]}")
+            continue
         wrong += compared(row, found)
         if isinstance(found, list) and isinstance(row[2], list):
             widths[row[0]] += [(width(was), width(now)) for was, now in zip(row[2], found, strict=True)]
