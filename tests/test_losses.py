@@ -8,7 +8,7 @@ import pytest
 from mpmath import mp, mpf
 
 import hockeystick as hs
-from hockeystick.routes import single
+from hockeystick.routes import single, table
 from hockeystick.what.law import gaussian_mixture_loss
 from hockeystick.what.loss import Loss, Tails, poisson, reversed_loss, window
 from hockeystick.what.mechanism import as_run
@@ -252,6 +252,19 @@ def test_one_step_whose_losses_are_known_roughly(moved):  # [theory: small.singl
         true = float(np.maximum(num - math.exp(eps) * den, 0).sum())
         found = single.point(loss, float(eps))
         assert found.lower <= math.log(true) + 1e-12 and math.log(true) <= found.upper + 1e-12
+
+
+@pytest.mark.parametrize(
+    "sigma, eps", [(0.5, 75.0), (0.5, 75.4), (1.0, 37.0), (3.5, 10.46), (20.0, 1.83), (20.0, 9.0), (1e6, 1.0)]
+)
+def test_a_delta_next_to_nothing_has_an_upper_end(sigma, eps, monkeypatch):  # [theory: small.single]
+    """Deltas of e^-673 and less are between 0 and an upper end by the tails, without a grid."""
+    monkeypatch.setattr(table, "pld", None)
+    step = hs.gaussian_mixture(sigma, [1.0], [1.0])
+    found, true = hs.log_delta(step, eps), hs.log_delta(hs.gaussian(sigma), eps)
+    assert found.lower <= true.lower and true.upper <= found.upper <= max(true.upper + 10, -690.0)
+    beside = hs.delta(hs.public_mixture([step, hs.laplace(1e9)], [0.5, 0.5]), eps)
+    assert beside.lower == 0 and math.exp(true.lower) * 0.49 <= beside.upper < 1e-288
 
 
 def test_masses_between_points_on_nearly_one_line():

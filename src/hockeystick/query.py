@@ -523,7 +523,7 @@ class _Settings(Question):
                 far = self.enough and bounds.far_below(self, add, at, self.enough)
                 if far:
                     return meet(found, far, self.run)
-            if name == "prv" and self.rtol is None and have_eps and found and found.upper < NEGLIGIBLE:
+            if name in ("pld", "prv") and self.rtol is None and have_eps and found and found.upper < NEGLIGIBLE:
                 continue
             self.known = found
             found, before = meet(found, self._ask(name, have_eps, add, at), self.run), name

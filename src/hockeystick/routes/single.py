@@ -11,7 +11,7 @@ whose right side keeps its digits where S is nearly everything. Rounding: the ma
 and the difference 4u. Where one edge for all losses says little, or the difference of the masses is lost in rounding,
 atoms are taken one by one, each with its own edge: `_atom_by_atom`.
 
-Answers are those of answers.py; None below 1e-290, of atoms 1e-303.
+Answers are those of answers.py; below 1e-290, of atoms 1e-303, an upper end alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..answers import ZERO, Point, Root
 from ..arguments import exp_upper
 from ..bound import AccuracyError
 from ..outward import DOWN, UP, U, log_slack
-from ..what.loss import Atoms, Loss
+from ..what.loss import Atoms, Loss, Tails
 from . import contour, walls
 
 LOG_LEAST = math.log(1e-290)
@@ -73,11 +73,21 @@ def point(loss: Loss, eps: float) -> Point | None:
     if eps >= loss.hi + loss.ends_error and not loss.mass_inf and eps >= 0:
         return Point(-math.inf, -math.inf, -math.inf, ZERO, "exact")
     if not value > least:  # also 0, of masses that underflow
-        return None
+        return _next_to_nothing(loss, t, rel, wrong, value)
     log_lower = math.log(lower) if lower > 0 else -math.inf
     slack = log_slack(math.log(upper))
     terms = (0.0, 0.0, 0.0, (rounding + wrong) / value)
     return Point(log_lower - slack, math.log(value), min(0.0, math.log(upper) + slack), terms, "exact")
+
+
+def _next_to_nothing(loss: Loss, t: Tails, rel: float, wrong: float, value: float) -> Point:
+    """A delta of about `value`, too small to be told: an upper end alone, num(S) and what S misses; operations on
+    numbers below 2^-1022 err by less than 1e-300."""
+    most = float(t.y_above[0]) * (1 + rel) + t.absolute + loss.mass_inf * (1 + loss.mass_error) + wrong + 1e-300
+    upper = math.log(most * UP)
+    upper = min(upper + log_slack(upper), 0.0)
+    estimate = min(math.log(value), upper) if value > 0 else -math.inf
+    return Point(-math.inf, estimate, upper, (0.0, 0.0, 0.0, 1.0), "exact")
 
 
 def _atom_by_atom(loss: Loss, atoms: Atoms, eps: float) -> tuple[float, float]:
