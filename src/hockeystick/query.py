@@ -26,7 +26,7 @@ from .routes.table import AUTO, EPS_BOTTOM, ROUTES, TABLE, TERMS
 from .threads import in_order, threads
 from .what.allocation import observers
 from .what.mechanism import Run, as_run, within
-from .what.pair import ADJACENCIES, DIRECTIONS, mirrored, paired_steps
+from .what.pair import ADJACENCIES, DIRECTIONS, paired_steps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -341,7 +341,7 @@ class _Settings(Question):
         self.shares: str | None = None  # the route whose points are shared, once it is known
         self.enough = enough  # below this log delta an upper end is answer enough; None: never
         self.narrow = 0.0  # a width of delta that is narrow enough, whatever part of delta that is
-        self.directions = (1,) if direction == "add" else (0,) if self.mirrored or direction == "remove" else (0, 1)
+        self.directions = (0,) if self.mirrored or direction == "remove" else (1,) if direction == "add" else (0, 1)
 
     def deltas(self, flat: list[float], like) -> Bound:
         """Deltas at the eps in `flat`, of the shape of `like`."""
@@ -358,8 +358,7 @@ class _Settings(Question):
             return complement_of_gaussians(self.steps, eps)
         if self.replaced or (self.gaussian and self.run.distinct > RESTS):
             return np.full((2, eps.size), np.nan)
-        directions = self.directions[:1] if mirrored(self.run, self.adjacency) else self.directions
-        logs = np.minimum.reduce([general.complement(self, add, eps) for add in directions])
+        logs = np.minimum.reduce([general.complement(self, add, eps) for add in self.directions])
         return np.exp(logs) * np.array([[DOWN], [UP]])
 
     def curve(self, eps: np.ndarray, shape, log: bool) -> Bound:
@@ -418,7 +417,7 @@ class _Settings(Question):
     def _matters(self, add: int, eps: np.ndarray, log_lower: np.ndarray) -> np.ndarray:
         """Where this direction is not certainly the smaller."""
         if not self.gaussian:
-            return np.full(eps.size, not mirrored(self.run, self.adjacency))
+            return np.full(eps.size, True)
         return ~(bounds.curve_upper(self, add, eps) <= log_lower)
 
     def point(self, eps: float) -> Point:
@@ -455,7 +454,7 @@ class _Settings(Question):
         if found:
             return ordered(found.within_a_curve(at), self.run)
         first, *others = self.directions
-        if not others or (not self.gaussian and mirrored(self.run, self.adjacency)):
+        if not others:
             return self._one(have_eps, first, at)
         if self.n_threads > 1 and self._apart():
             both = in_order(lambda half: half[0]._one(have_eps, half[1], at), self._halves(), self.n_threads)

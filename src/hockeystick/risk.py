@@ -20,7 +20,7 @@ from .bound import Bound, Budget, DomainError
 from .chords import EPS_MAX, Curve, Nodes, fpr_upper, rate_lower, rate_upper, tail_ends, tpr_lower
 from .outward import DOWN, UP, U, log_slack
 from .what.mechanism import as_run, within
-from .what.pair import ADJACENCIES, one_curve
+from .what.pair import ADJACENCIES, mirrored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -357,7 +357,7 @@ def _sides(run: Ran, direction: str, options: Any) -> tuple[str, ...]:
         return (direction,)
     adjacency = options.get("adjacency", ADJACENCIES[0])
     arguments.one_of("adjacency", adjacency, ADJACENCIES)
-    one = not worst.unsettled(run := as_run(run), adjacency) and one_curve(run, adjacency)
+    one = not worst.unsettled(run := as_run(run), adjacency) and mirrored(run, adjacency)
     return ("remove",) if one else ("remove", "add")
 
 

@@ -18,7 +18,7 @@ from ..outward import log_floor
 from ..threads import together
 from ..what.allocation import RandomAllocation, allocates
 from ..what.loss import ends
-from ..what.pair import mirrored, paired_steps
+from ..what.pair import paired_steps
 from . import bounds, composed, contour, general, jumps, next_to_one, saddlepoint, single
 from .question import SHARP
 
@@ -164,7 +164,7 @@ def _larger_of_pairs(question, have_eps: int, at: float):
     remove, add = (paired_steps(question.run, question.adjacency, way) for way in (False, True))
     if question.run.steps == 1 or remove is None or add is None or remove.dropped or add.dropped:
         return None
-    wall = 0.0 if mirrored(question.run, question.adjacency) else add.loss_upper
+    wall = 0.0 if question.mirrored else add.loss_upper
     if not have_eps:
         if max(remove.variation_upper, add.variation_upper) <= at:
             return None

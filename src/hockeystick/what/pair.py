@@ -105,20 +105,17 @@ def all_gaussian(run: Any) -> bool:
 
 
 class GaussianFacts(NamedTuple):
-    """What is known of a run without a look at its steps; of a run not of the Gaussian family, nothing.
+    """What is known of a run without a look at its steps; of a run not of the Gaussian family, only the last.
 
     gaussian : whether `gaussian_steps` has arrays of the run.   total : number of steps.
     wall : an upper bound of the largest loss in the ADD direction, sum k |log(1-q)|, of which b steps leave (b+4)u
     [theory: small.range].   mirrored : whether both directions have one curve.
     """
 
-    gaussian: bool = False
-    total: float = 0.0
-    wall: float = math.inf
-    mirrored: bool = False
-
-
-NOT_GAUSSIAN = GaussianFacts()
+    gaussian: bool
+    total: float
+    wall: float
+    mirrored: bool
 
 
 def gaussian_facts(run: Any, adjacency: str) -> GaussianFacts:
@@ -130,7 +127,7 @@ def gaussian_facts(run: Any, adjacency: str) -> GaussianFacts:
             total, wall, mirrored = run.gaussian_facts() if run.gathered else _facts(steps_of(run, adjacency))
             facts = GaussianFacts(True, total, wall * (1 + (run.distinct + 5) * U), mirrored)
         else:
-            facts = NOT_GAUSSIAN
+            facts = GaussianFacts(False, 0.0, math.inf, _mirrored(run, adjacency))
         run._cache[key] = facts
     return facts
 
@@ -611,14 +608,14 @@ MIRRORED = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace, ApproxDP, Boun
 """Kinds whose pair is its own mirror image under any adjacency: both directions have one curve."""
 
 
-def one_curve(run: Run, adjacency: str) -> bool:
-    """`mirrored`, of runs of the Gaussian family without their list of steps."""
-    return gaussian_facts(run, adjacency).mirrored if is_gaussian(run, adjacency) else mirrored(run, adjacency)
-
-
 def mirrored(run: Run, adjacency: str) -> bool:
-    """Whether REMOVE and ADD have one curve: every pair is its own mirror image; under replace_one so are
-    those of sampled steps and of k-ary randomised response."""
+    """Whether REMOVE and ADD have one curve."""
+    return gaussian_facts(run, adjacency).mirrored
+
+
+def _mirrored(run: Run, adjacency: str) -> bool:
+    """The same of runs not of the Gaussian family: every pair is its own mirror image; under replace_one so are those
+    of sampled steps and of k-ary randomised response."""
     if adjacency == "replace_one" and all_gaussian(run):
         return True
     replaced = (PoissonSubsampled, TruncatedPoisson, SizeRange, Group, KAryRandomizedResponse)
