@@ -95,11 +95,13 @@ static int64_t sample_steps(const hs_contour *C, int64_t n, double even, double 
     return found;
 }
 
-/* At most HS_SAMPLE steps that stand for all, the same whenever they are taken; how many they are. */
+/* At most HS_SAMPLE steps that stand for all, the same whenever they are taken; how many they are: fewer of few steps,
+ * as a look at one takes as long as a visit. */
 int hs_contour_sample(const hs_contour *C, double *who, double *share)
 {
     int64_t j;
-    if (C->run.b > HS_SAMPLE) return (int)sample_steps(C, HS_SAMPLE, HS_EVEN, who, share);
+    if (C->run.b > HS_SAMPLE)
+        return (int)sample_steps(C, (int64_t)fmin(HS_SAMPLE, HS_SAMPLE / 2 + C->run.b / 12), HS_EVEN, who, share);
     for (j = 0; j < C->run.b; j++) {
         who[j] = (double)j;
         share[j] = C->run.k[j];

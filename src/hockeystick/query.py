@@ -438,6 +438,7 @@ class _Settings(Question):
             return None
         way = TABLE["contour" if self.route == "auto" else self.route]
         best = way.larger and way.larger(self, have_eps, at)
+        best = best and best.within_a_curve(at)
         return best if best and (self.route != "auto" or best.width <= self.sharp) else None
 
     def _largest(self, have_eps: int, at: float):
@@ -445,7 +446,7 @@ class _Settings(Question):
         smaller [theory: pair.directions, line.both]."""
         best = self._at_once(have_eps, at)
         if best:
-            return ordered(best.within_a_curve(at), self.run)
+            return ordered(best, self.run)
         found = None
         if self.run.gathered and self.run.lines and self.route in ("auto", "contour"):
             found = largest_kept(self, have_eps, at)

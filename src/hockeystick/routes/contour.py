@@ -168,8 +168,8 @@ def larger_of(have_eps: int, question, at: float, known: float, turned: tuple[Pa
     if remove.status != _core.OK or (add and add.status != _core.OK):
         question.lined = have_eps, at, (remove, add)
         return None, ceiling
-    best = remove.certified("contour").within_a_curve(at)
-    return larger(best, add.certified("contour").within_a_curve(at)) if add else best, ceiling
+    best = remove.certified("contour")
+    return larger(best, add.certified("contour")) if add else best, ceiling
 
 
 def lined(have_eps: int, question, add: int, at: float):
