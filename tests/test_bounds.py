@@ -86,6 +86,57 @@ def test_bounds_before_a_route_is_asked(run, adjacency, add):  # [theory: pair.v
             assert math.log(delta) - 1e-6 <= log_delta <= math.log(delta) + 7
 
 
+ENDED = [
+    hs.gaussian(1.0) * 2,
+    hs.poisson_subsampled(hs.gaussian(0.7), 0.01) * 5,
+    hs.laplace(2.0) * 4,
+    hs.approx_dp(0.4, 1e-3) * 3 + hs.randomized_response(0.2) * 2,
+    hs.from_pmf([0.6, 0.3, 0.1, 0.0], [0.5, 0.0, 0.3, 0.2]) * 2,
+    hs.from_curve([0.1, 0.5, 1.0], [0.2, 0.05, 1e-6]) + hs.discrete_gaussian(2.0),
+]
+
+
+@pytest.mark.parametrize("run", ENDED, ids=lambda run: repr(run)[:40])
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_what_holds_where_every_route_declines(run, direction):  # [theory: small.ends]
+    """Each interval holds the answer, and has an end next to it: below e^eps of no loss, at 0, and next to the largest
+    loss."""
+    question = query._Settings(run, "add_remove", direction, "auto", None, 1)
+    add = int(direction == "add")
+    high = sum(k * loss.hi for loss, k in question.losses(add))
+    places = [-2.0, -1e-3, 0.0, 0.3] + [high * (1 - 1e-6)] * (high < math.inf)
+    for eps in places:
+        last, true = bounds.last_point(question, add, eps), hs.log_delta(run, eps, direction=direction)
+        if last is None:
+            assert true.upper > -1.5
+            continue
+        assert last.lower <= true.upper and true.lower <= last.upper and last.lower <= last.estimate <= last.upper
+    if high < math.inf:
+        assert math.exp(last.upper) - math.exp(last.lower) < 2e-6 * high + 1e-9
+    for delta in (1e-9, 1e-3, 0.2):
+        last, true = bounds.last_root(question, add, delta), hs.epsilon(run, delta, direction=direction)
+        if last is None:
+            assert high == math.inf or true.upper == math.inf
+            continue
+        assert last.lower <= true.upper and true.lower <= last.upper
+        assert high == math.inf or last.upper <= high * (1 + 1e-9)
+
+
+def test_auto_answers_what_a_grid_takes_long_for():
+    """None is a refusal: of the first and the last the contour and a quick grid know nothing, of the others ends of the
+    losses and distances."""
+    rare = hs.poisson_subsampled(hs.gaussian(0.001), 3.56e-6) * 3
+    for delta in (1e-5, 1e-12, 2e-290):
+        assert 0 <= hs.epsilon(rare, delta, direction="add").upper <= -3.001 * math.log1p(-3.56e-6)
+    weak = hs.delta(hs.k_ary_randomized_response(1e-16, 32228722) * 10**12, -1.3e-10, adjacency="zero_out")
+    assert 1.2e-10 < weak.lower < weak.upper < 2e-3
+    given = hs.poisson_subsampled(hs.from_curve([0.0], [0.0031], symmetric=False), 3.8e-10) * 10**12
+    assert hs.delta(given, 0.0, direction="remove").upper - hs.delta(given, 0.1, direction="remove").upper < 1e-9
+    deep = hs.poisson_subsampled(hs.gaussian(0.006), 0.007) + hs.poisson_subsampled(hs.gaussian(0.0224), 5e-8) * 1224
+    found = hs.epsilon(deep, 3.7e-183, adjacency="replace_one")
+    assert found.upper - found.lower < 0.01 * found.upper
+
+
 @pytest.mark.parametrize("run", RUNS)
 def test_the_sum_of_distances_is_no_root(run):
     """A target a little below delta(0) has a root above 0; below it by the factor that many steps lose, still one."""

@@ -9,6 +9,8 @@ import pytest
 import hockeystick as hs
 from hockeystick import _core
 from hockeystick.routes import contour, lattice
+from hockeystick.what.mechanism import as_run
+from hockeystick.what.pair import losses
 
 
 @pytest.fixture(autouse=True)
@@ -139,3 +141,15 @@ def test_scratch_too_small_and_empty_table():
     other = asked(once.table, once.points, once.lattice, 300.0, 4096, 10**5)
     assert answer[0] == other[0] == 0 and 1e-4 < answer[3] < 1 and answer[1:5] == pytest.approx(other[1:5], rel=1e-9)
     assert asked(run.table[:0], points, run.lattice, 1.0, 64, 10**5)[0] == 3
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize("sigma, q, k", [(3.9, 0.9999, 2), (2.0, 0.01, 20), (0.7, 0.6, 3)])
+def test_atoms_whose_mass_is_below_all_doubles(sigma, q, k, direction):
+    """Sampled discrete noise has atoms that underflow under one law alone: the line leaves them out and counts them."""
+    run = hs.poisson_subsampled(hs.discrete_gaussian(sigma), q) * k + hs.gaussian(1.0)
+    masses = [loss.atoms().num.min() for loss, _ in losses(as_run(run), "add_remove", direction)[:1]]
+    found, grid = (hs.delta(run, 1.0, direction=direction, route=route) for route in ("contour", "pld"))
+    assert found.lower <= grid.upper and grid.lower <= found.upper
+    assert found.upper - found.lower < 1e-9 * found.upper
+    assert direction == "remove" or min(masses) == 0.0

@@ -540,12 +540,23 @@ class _Settings(Question):
         if found is None and have_eps and at > EPS_FAR and self.rtol is None:
             far = self._try(have_eps, add, EPS_FAR)
             return far._replace(lower=-math.inf, estimate=-math.inf)  # delta does not increase
-        if found is None and not have_eps and self.rtol is None and self.route == "auto":
-            found = bounds.root_below(self, add, at)
+        if found is None and self.rtol is None and self.route == "auto":
+            found = self._patiently(have_eps, add, at)
         if found is None or (self.rtol is not None and not found.width <= self.rtol):
             asked = f"delta at eps={at!r}" if have_eps else f"eps at delta={at!r}"
             raise AccuracyError(self._refusal(asked, found and found.width))
         return found
+
+    def _patiently(self, have_eps: int, add: int, at: float):
+        """What is left where every route declined: a grid that takes as long as it takes, then what distances and the
+        largest losses prove."""
+        grid = None
+        if self.brief:
+            patient = copy.copy(self)
+            patient.auto = False
+            grid = patient._ask("pld", have_eps, add, at)
+        last = bounds.last_point if have_eps else bounds.last_root
+        return grid or last(self, add, at)
 
     def _narrow(self, found) -> bool:
         """Whether a point is narrow enough, where many deltas are asked to be added to something larger."""

@@ -17,13 +17,13 @@ from .._core import Rows
 from ..answers import ZERO, Point, Root
 from ..arguments import exp_lower, exp_upper, log_lower
 from ..bound import AccuracyError, DomainError
-from ..outward import DOWN, UP, Ends, U, log_floor, log_slack, log_sum
+from ..outward import DOWN, UP, Ends, U, log_floor, log_of, log_slack, log_sum
 from ..what.loss import ends, log_finite
 from ..what.pair import PairedSteps, paired_steps, steps_of
 from ..what.sampling import PACKED
 from . import contour, general, jumps, saddlepoint
 from .single import variation_upper
-from .walls import rest
+from .walls import rest, wall_upper
 
 MOMENTS_TERMS = ("chernoff",)
 ZERO_ROOT = Root(0.0, 0.0, 0.0, ZERO, "exact")
@@ -228,6 +228,39 @@ def far_below(question, add: int, eps: float, log_enough: float) -> Point | None
     except (AccuracyError, DomainError):  # no order is found, or the run is empty
         return None
     return Point(-math.inf, upper, upper, (1.0,), "moments") if upper <= log_enough else None
+
+
+def last_point(question, add: int, eps: float) -> Point | None:
+    """Where every route declines: delta(eps) is at least D, the mass of infinite losses, and 1 - e^eps; at most
+    max(0, 1 - e^eps) and the distance of both laws, and D + 1 - e^{eps-h} where no finite sum of losses exceeds h
+    [theory: small.ends]. None where these say no more than delta <= 1."""
+    upper = -math.expm1(min(eps, 0.0)) + _variation_upper(question, add)
+    least, most, high = 0.0, 0.0, question.wall if add else math.inf
+    if not question.gaussian and not question.replaced:
+        parts = question.losses(add)
+        most, least = (-math.expm1(min(x, 0.0)) for x in log_finite(parts))
+        high = ends(parts).upper
+    if high < math.inf:
+        gap = max(high - eps, 0.0) + U * (abs(high) + abs(eps))
+        upper = min(upper, most - math.expm1(-gap))
+    if not 0 < upper * UP < 1:
+        return None
+    at = math.log(upper)
+    lower = max(log_floor(eps).lower if eps < 0 else -math.inf, log_of(least * DOWN) - log_slack(at))
+    top = at + log_slack(at)
+    return Point(lower, top if lower == -math.inf else 0.5 * (lower + top), top, (0.0, 0.0, 0.0, 1.0), "exact")
+
+
+def last_root(question, add: int, delta: float) -> Root | None:
+    """The same of a root: at most the largest finite sum of losses, where delta is at least the mass of infinite ones,
+    and at most what the moments accountant says."""
+    found, high = root_below(question, add, delta), question.wall if add else math.inf
+    if not question.gaussian and not question.replaced:
+        parts = question.losses(add)
+        high = wall_upper(parts, rest(parts, delta)[0])
+    if high < (found.upper if found else math.inf):
+        found = Root(0.0, high, high, (0.0, 0.0, 0.0, 1.0), "exact")
+    return found
 
 
 def root_below(question, add: int, delta: float) -> Root | None:

@@ -182,11 +182,15 @@ def _line_step(step, loss, law, add: int, k: int, moves: int, depth: float, how:
     if law is not None:
         return mixed.off_lattice(law, k)
     found = None if loss.smooth or loss.mass_inf else loss.atoms()
-    if found is None or not (found.num > 0).all():
+    if found is None:
         return None
-    log_mass = np.log(found.num)
-    d_log_mass = found.rel + found.absolute / found.num + 2 * U * np.abs(log_mass)
-    return mixed.AtomicStep(found.loss, log_mass, np.broadcast_to(found.edge, log_mass.shape), d_log_mass, False, k)
+    seen = found.num > 0  # the others are among what `_lost` counts, which bounds masses that underflow
+    if not seen.any() or (found.absolute == 0 and not seen.all()):
+        return None
+    rel, edge = (np.broadcast_to(error, seen.shape)[seen] for error in (found.rel, found.edge))
+    num, log_mass = found.num[seen], np.log(found.num[seen])
+    d_log_mass = rel + found.absolute / num + 2 * U * np.abs(log_mass)
+    return mixed.AtomicStep(found.loss[seen], log_mass, edge, d_log_mass, False, k)
 
 
 def _mixture_step(step):
