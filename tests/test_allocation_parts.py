@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hockeystick as hs
-from hockeystick.answers import ZERO, Point
+from hockeystick.answers import ZERO, Point, Scaled
 from hockeystick.routes import contour, mixed, option, parts
 from hockeystick.what import allocation_density, allocation_path
 from hockeystick.what.allocation import RandomAllocation
@@ -93,3 +93,34 @@ def test_a_term_of_which_next_to_nothing_is_known(monkeypatch):
     monkeypatch.setattr(parts.mixed, "point", lambda *_, **__: Point(-730.0, -300.0, 0.0, ZERO, "contour"))
     found = parts._Sum([_step(0.85, 66_792, 2, 55.0)], 0, 0.04848).point(0.04848, 1e-9)
     assert found.lower < -728 and found.upper > -299
+
+
+@pytest.mark.parametrize("points", [1000, 300_000, 2_000_000])
+def test_a_line_over_points_has_a_limit_of_cost(monkeypatch, points):
+    """Of 258,000 points a line took 131,072 nodes and 34 s, and a question fourteen such lines."""
+    step, asked = mixed.DensityStep(np.zeros((5, points)), 0.0, 3, 1, False, True, np.zeros((2, 1))), []
+
+    def call(have_eps, table, held, at, rtol, wide, nodes, place, lines):
+        asked.append(nodes)
+        return Scaled(mixed._core.TOO_WIDE, 0.0, 0.0, 0.0, 0.0, (0.0,) * 4, 0)
+
+    monkeypatch.setattr(mixed, "_call", call)
+    assert mixed.point([step], 1.0, contour.RTOL, None) is None
+    assert asked[0] == mixed.NODES[0] and all(n * points <= mixed.DENSE_COST for n in asked[1:])
+    assert len(asked) == (1 if points > 1_000_000 else 2)
+
+
+@pytest.mark.parametrize("points, places", [(1000, 4), (70_000, 2)])
+def test_a_law_of_very_many_points_is_parted_while_that_helps(monkeypatch, points, places):
+    step, asked = mixed.DensityStep(np.zeros((5, points)), 0.0, 3, 1, False, True, np.zeros((2, 1))), []
+
+    def point(part, eps, rtol):
+        asked.append(eps)
+        off = 1e-3 * len(asked)
+        return Point(-1 - off, -1.0, -1 + off, ZERO, "contour")
+
+    monkeypatch.setattr(parts, "parted", lambda _: 0)
+    monkeypatch.setattr(parts._Sum, "__init__", lambda *_: None)
+    monkeypatch.setattr(parts._Sum, "point", point)
+    assert parts.point([step], 1.0, contour.RTOL).width == pytest.approx(2e-3, rel=1e-2)
+    assert len(asked) == places

@@ -93,12 +93,7 @@ def _may_part(question, found: Finite, answer) -> bool:
     """Whether losses above a place and below it, each on a line of its own, may know more."""
     if question.rough or found.route is not mixed or parts.parted(found.run) is None:
         return False
-    many = any(isinstance(step, mixed.DensityStep) and step.columns.shape[1] > MANY for step in found.run)
-    return not (answer and answer.width <= (WIDE if many else mixed.ENOUGH))
-
-
-MANY = 1 << 16
-"""Points of a law from which a line takes seconds."""
+    return not (answer and answer.width <= (WIDE if parts.slow(found.run) else mixed.ENOUGH))
 
 
 def points(question, add: int, eps: np.ndarray) -> np.ndarray:

@@ -54,8 +54,9 @@ NATS = 48.0
 MIXTURE_POINTS, POINTS_EACH = 1 << 17, 1 << 10
 """Most quadrature points of all mixtures together, or of each of many: with more, placing a line takes longer than a
 grid, which takes milliseconds for every distinct step."""
-COST = 1 << 26
-"""Most values of points at nodes in one attempt: about a second."""
+COST, DENSE_COST = 1 << 26, 1 << 32
+"""Most values of points at nodes in one attempt, about a second of random shifts, and four of points of a density; of
+these the first attempt may take more."""
 
 _NO_POINTS = np.zeros((5, 1))
 _LINE = np.zeros(5)
@@ -210,7 +211,8 @@ def _answer(
     nodes, *more = (*NODES, *[MORE_NODES] * (enough is not None))
     if enough is None:
         enough = max(fine(steps), least)
-    wide = 0.0 if any(isinstance(step, DensityStep) for step in steps) else WIDE  # a line over points costs little
+    dense = any(isinstance(step, DensityStep) for step in steps)
+    wide = 0.0 if dense else WIDE  # a line over points costs little
     plan = _planned(steps, at, not have_eps)
     while True:
         try:
@@ -219,6 +221,8 @@ def _answer(
             break
         mixed = (table[:, 0] == _core.MIXTURE).any()
         most = COST // points.shape[1] if mixed else MORE_NODES
+        if dense and not mixed:
+            most = min(max(DENSE_COST // points.shape[1], NODES[0]), most)
         answer = _call(have_eps, table, points, at, rtol, max(enough, wide), min(nodes, most), place, lines)
         if answer.status == _core.OK or (answer.status == _core.LOOSE and answer.width <= enough):
             if near is not None and place[0] > 0:
@@ -242,7 +246,7 @@ def _answer(
         falls, before = quadrature >= 0.1 * max(rtol, truncation) or helped, (rounding, truncation)
         if (
             falls
-            and table[:, 6].any()
+            and table[table[:, 0] != _core.DENSITY, 6].any()  # points of a density are what they are
             and panels < (PANELS_MAX if found or not plan else PANELS_BLIND)
             and 4 * points.shape[1] * used < COST
         ):

@@ -47,6 +47,15 @@ def parted(steps) -> int | None:
     return held[0] if len(held) == 1 and steps[held[0]].points is not None and steps[held[0]].k > 1 else None
 
 
+MANY = 1 << 16
+"""Points of a law from which a line takes seconds."""
+
+
+def slow(steps) -> bool:
+    """Whether a law has so many points."""
+    return any(isinstance(step, mixed.DensityStep) and step.columns.shape[1] > MANY for step in steps)
+
+
 class _Sum:
     """delta(eps) where one law is parted at `place`; lines are kept from one eps to the next."""
 
@@ -125,9 +134,10 @@ def point(steps, eps: float, rtol: float) -> Point | None:
     if at is None or not eps > 0:
         return None
     for part in PLACES:
-        best = meet(best, _Sum(steps, at, part * eps).point(eps, rtol))
-        if best and best.width <= ENOUGH:
-            break
+        one, before = _Sum(steps, at, part * eps).point(eps, rtol), best
+        best = meet(best, one)
+        if best and (best.width <= ENOUGH or (before and slow(steps) and not (one and one.width < before.width))):
+            break  # still lower places seldom help where this one did not
     return best
 
 
