@@ -187,6 +187,10 @@ int hs_step_moments_read(const uint64_t *sums, double *moments);
 /* HS_SHORT_LINE: outer nodes up to which the line is faster than the hyperbola; HS_SHORT_PAIR: the same of pairs, where
  * that sums over all branches. */
 enum { HS_CHUNKS = 16, HS_SHORT_LINE = 700, HS_SHORT_PAIR = 2800, HS_OUTER_MAX = 65536 };
+typedef struct
+{ /* one side's aliases of a line of period P at c: a tilt s, at least K(s), payoff(s), 1 - e^{-|s-c| P} */
+    double s, K, payoff, gap;
+} hs_side;
 typedef struct {
     hs_run run;
     int n_threads;
@@ -215,6 +219,7 @@ typedef struct {
     double far_mesh;          /* inner mesh for Psi, 0: as `fine` says */
     double tail, reach;       /* what lies beyond the nodes; how far from eps the nodes serve */
     double round, inner, fit; /* sums of the nodes' errors: rounding, quadrature, rules */
+    hs_side right, left;      /* of the aliases */
     const void *S;            /* sums over the steps */
 } hs_contour;
 int64_t hs_contour_work(int b, int n_threads, int64_t n_outer);

@@ -42,6 +42,10 @@ static hs_nodes nodes_of(const hs_contour *C, const hs_sums *S)
     return F;
 }
 
+/* The aliases on the side of the tilt s, whose K is entry i of the sums. */
+static hs_side line_side(const hs_contour *C, const hs_sums *S, int i, double s)
+{ return hs_side_at(C->c, C->P, s, S->K[i] + S->err[i] + S->inner[i] + S->fitted[i]); }
+
 /* The logarithms in S become terms: after the last step was visited. */
 void hs_line_freeze(hs_contour *C, hs_sums *S)
 {
@@ -51,13 +55,8 @@ void hs_line_freeze(hs_contour *C, hs_sums *S)
     C->round = F.rounding;
     C->inner = F.inner;
     C->fit = F.fitted;
-}
-
-/* The aliases at eps on the side of the tilt s, whose K is entry i of the sums. */
-static double line_aliases_upper(const hs_contour *C, const hs_sums *S, int i, double s, double eps, double log_scale)
-{
-    double K = S->K[i] + S->err[i] + S->inner[i] + S->fitted[i];
-    return hs_aliases_upper(C->c, C->P, eps, log_scale, s, K);
+    C->right = line_side(C, S, 1, C->s_right);
+    C->left = line_side(C, S, 2, C->s_left);
 }
 
 /* The sum at eps, |eps - C->eps| <= C->reach: all such eps share the nodes [theory: line.shared]. Value, its log-scale,
@@ -87,8 +86,8 @@ static void line_at(const void *prepared, double eps, hs_value *v)
     v->inner = unit * C->inner + expm1(w_in) * size;
     v->fit = unit * C->fit + expm1(w_fit) * (exp(w_in) * size + v->rounding + v->inner + unit * C->fit);
     v->truncation = C->tail;
-    v->alias_right = line_aliases_upper(C, S, 1, C->s_right, eps, v->log_scale);
-    v->alias_left = line_aliases_upper(C, S, 2, s, eps, v->log_scale);
+    v->alias_right = hs_aliases_upper(c, P, eps, v->log_scale, C->right);
+    v->alias_left = hs_aliases_upper(c, P, eps, v->log_scale, C->left);
     hs_value_ends(v, s);
 }
 

@@ -172,7 +172,7 @@ static void record_at(const void *frozen, double eps, hs_value *v)
     whole = R->head[HS_K0_ERR] + 4 * HS_U * (fabs(K) + fabs(c * eps));
     up = unit * S + unit * error + R->tail;
     /* [theory: individual.contour, line.aliases] */
-    if (s < 0 && s >= -1) up += hs_aliases_upper(c, P, eps, L, s, R->head[HS_K_LEFT]);
+    if (s < 0 && s >= -1) up += hs_aliases_upper(c, P, eps, L, hs_side_at(c, P, s, R->head[HS_K_LEFT]));
     up = up * exp(fmin(whole, 1e3)) - known + known_err;
     v->upper = up * (1 + 8 * HS_U * (2 + fabs(L)));
 }

@@ -399,8 +399,9 @@ static void mixed_ends(const hs_mixed *A, double eps, double pm, double qm, doub
         v->value += pm * exp(-v->log_scale); /* [theory: line.complement] */
         v->rounding += 8 * HS_U * exp(-v->log_scale) * (1 + fabs(v->log_scale));
     }
-    v->alias_right = hs_aliases_upper(A->c, A->P, eps, v->log_scale, A->s_right, A->K[1] + A->err[1]);
-    v->alias_left = hs_aliases_upper(A->c, A->P, eps, v->log_scale, s, A->K[2] + A->err[2]);
+    v->alias_right =
+        hs_aliases_upper(A->c, A->P, eps, v->log_scale, hs_side_at(A->c, A->P, A->s_right, A->K[1] + A->err[1]));
+    v->alias_left = hs_aliases_upper(A->c, A->P, eps, v->log_scale, hs_side_at(A->c, A->P, s, A->K[2] + A->err[2]));
     v->fit = 0;
     hs_value_ends(v, s);
 }

@@ -30,8 +30,10 @@ void hs_line_part_at(const hs_line_part *A, double eps, hs_value *v)
     v->inner = unit * A->F.inner;
     v->truncation = exp(A->log_tail);
     v->rounding = unit * A->F.rounding + expm1(whole) * (fabs(v->value) + v->inner + v->truncation);
-    v->alias_right = hs_aliases_upper(A->c, A->P, eps, v->log_scale, A->s_right, A->K[1] + A->err[1]);
-    v->alias_left = hs_aliases_upper(A->c, A->P, eps, v->log_scale, A->s_left, A->K[2] + A->err[2]);
+    v->alias_right =
+        hs_aliases_upper(A->c, A->P, eps, v->log_scale, hs_side_at(A->c, A->P, A->s_right, A->K[1] + A->err[1]));
+    v->alias_left =
+        hs_aliases_upper(A->c, A->P, eps, v->log_scale, hs_side_at(A->c, A->P, A->s_left, A->K[2] + A->err[2]));
 }
 
 void hs_line_part_rows(hs_line_part *A, double eps, double reach, double *row)

@@ -202,7 +202,7 @@ static void smoothed_freeze(hs_prawitz *S)
 static double smoothed_aliases_upper(const hs_prawitz *S, int i, double s, double eps, double log_scale)
 {
     double K = S->K[i] + S->inner[i] + (8 + S->run.b) * HS_U * (fabs(S->K[0]) + fabs(S->K[1]) + fabs(S->K[2]));
-    return hs_aliases_upper(S->t, S->P, eps, log_scale, s, K);
+    return hs_aliases_upper(S->t, S->P, eps, log_scale, hs_side_at(S->t, S->P, s, K));
 }
 
 /* At eps within `reach` of S->eps: all share the nodes. */

@@ -113,12 +113,14 @@ HS_CLONES void hs_nodes_sum(const hs_nodes *F, double eps, double *value, double
     *slope = F->c * S - D;
 }
 
+hs_side hs_side_at(double c, double P, double s, double K)
+{ return (hs_side){s, K, hs_payoff(s), -expm1(-fabs(s - c) * P)}; }
+
 /* The exponent's terms are rounded once or twice each, and four times as they are summed; what payoff(s) is off by, and
  * the exponential, are within 1e-9. */
-double hs_aliases_upper(double c, double P, double eps, double log_scale, double s, double K)
+double hs_aliases_upper(double c, double P, double eps, double log_scale, hs_side side)
 {
-    double d = fabs(s - c);
-    double A = 8 * HS_U * (fabs(K) + fabs(log_scale) + (fabs(c) + fabs(s)) * (fabs(eps) + P));
-    A += K - s * eps + hs_payoff(s) - d * P - log_scale;
-    return exp(A) / -expm1(-d * P) * (1 + 1e-9);
+    double A = 8 * HS_U * (fabs(side.K) + fabs(log_scale) + (fabs(c) + fabs(side.s)) * (fabs(eps) + P));
+    A += side.K - side.s * eps + side.payoff - fabs(side.s - c) * P - log_scale;
+    return exp(A) / side.gap * (1 + 1e-9);
 }

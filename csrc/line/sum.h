@@ -2,8 +2,8 @@
 #ifndef HS_SUM_H
 #define HS_SUM_H
 
+#include "hs.h"
 #include "line/metric.h"
-#include <stdint.h>
 
 /* The nodes z_n = c + i n dy, n = 0..N, for eps and all within reach of it. */
 typedef struct {
@@ -30,9 +30,10 @@ static inline double hs_known_aliases(double c, double P, double eps, double log
     return S1 - S2; /* [theory: pair.parity] */
 }
 
-/* At most what the aliases of a line at c on the side of the tilt s add up to at eps, over e^log_scale; K: at least
- * K(s) [theory: line.aliases]. */
-double hs_aliases_upper(double c, double P, double eps, double log_scale, double s, double K);
+hs_side hs_side_at(double c, double P, double s, double K);
+
+/* At most what the aliases of a line at c on one side add up to at eps, over e^log_scale [theory: line.aliases]. */
+double hs_aliases_upper(double c, double P, double eps, double log_scale, hs_side side);
 
 /* sum Re f_n e^{-i (eps - F->eps) n dy}, and the same with z_n f_n; of F: c, dy, eps, N and frozen re, im. */
 void hs_nodes_sum(const hs_nodes *F, double eps, double *value, double *slope);
