@@ -219,6 +219,7 @@ typedef struct {
     double far_mesh;          /* inner mesh for Psi, 0: as `fine` says */
     double tail, reach;       /* what lies beyond the nodes; how far from eps the nodes serve */
     double round, inner, fit; /* sums of the nodes' errors: rounding, quadrature, rules */
+    double scaled, fitted;    /* what quadrature and rules move M(c) by, relative to it */
     hs_side right, left;      /* of the aliases */
     const void *S;            /* sums over the steps */
 } hs_contour;

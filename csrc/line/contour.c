@@ -55,6 +55,8 @@ void hs_line_freeze(hs_contour *C, hs_sums *S)
     C->round = F.rounding;
     C->inner = F.inner;
     C->fit = F.fitted;
+    C->scaled = expm1(S->inner[0]);
+    C->fitted = expm1(S->fitted[0]);
     C->right = line_side(C, S, 1, C->s_right);
     C->left = line_side(C, S, 2, C->s_left);
 }
@@ -69,7 +71,6 @@ static void line_at(const void *prepared, double eps, hs_value *v)
     double unit = C->dy / (2 * HS_PI), sum, der;
     double c = C->c, P = C->P, s = C->s_left;
     double known, known_err, size, whole;
-    double w_in, w_fit;
     hs_nodes_sum(&F, eps, &sum, &der);
     v->log_scale = S->K[0] - c * eps;
     known = hs_known_aliases(c, P, eps, v->log_scale, s < 0, s < -1, &known_err);
@@ -78,13 +79,11 @@ static void line_at(const void *prepared, double eps, hs_value *v)
     v->slope = unit * der;
     if (s < -1 || (s < 0 && P > 2 * fabs(eps))) v->slope -= exp(eps - v->log_scale) / expm1((c + 1) * P);
     whole = 2 * HS_U * (fabs(S->K[0]) + fabs(c * eps)) + S->err[0];
-    w_in = S->inner[0];
-    w_fit = S->fitted[0];
     /* [theory: rounding.line] */
     size = fabs(unit * sum);
-    v->rounding = unit * C->round + expm1(whole) * size * exp(w_in + w_fit) + known_err;
-    v->inner = unit * C->inner + expm1(w_in) * size;
-    v->fit = unit * C->fit + expm1(w_fit) * (exp(w_in) * size + v->rounding + v->inner + unit * C->fit);
+    v->rounding = unit * C->round + expm1(whole) * size * (1 + C->scaled) * (1 + C->fitted) + known_err;
+    v->inner = unit * C->inner + C->scaled * size;
+    v->fit = unit * C->fit + C->fitted * ((1 + C->scaled) * size + v->rounding + v->inner + unit * C->fit);
     v->truncation = C->tail;
     v->alias_right = hs_aliases_upper(c, P, eps, v->log_scale, C->right);
     v->alias_left = hs_aliases_upper(c, P, eps, v->log_scale, C->left);
