@@ -68,6 +68,9 @@ HOPELESS = (_core.NO_SADDLE, _core.TOO_WIDE, _core.NO_BRACKET)
 """Statuses of a line of plain steps that no other goal helps: no saddle, or more lost to rounding than there is."""
 
 
+ONCE = np.ones(1)
+"""The rate and the count of one step that is not sampled."""
+
 POINT, ROOT = 1, 0
 """What is asked: delta at an eps, or eps at a log of delta."""
 
@@ -158,18 +161,25 @@ def larger_of(have_eps: int, question, at: float, known: float, turned: tuple[Pa
     n_threads = question.n_threads
     steps, other = (way.steps for way in turned) if turned else (question.steps, None)
     work = scratch.borrow(_core.contour_work(steps.shift.size, n_threads))
-    few = (turned[0].branches if turned else steps).shift.size <= HYPERBOLA_STEPS
+    branches = turned[0].branches if turned else steps
     short = _core.SHORT_PAIR if turned else _core.SHORT_LINE
-    most = short if few else question.most_nodes()
+    most = short if branches.shift.size <= HYPERBOLA_STEPS else question.most_nodes()
     value = at if have_eps else math.log(at)
     asked = steps, have_eps, value, known, RTOL, MARGIN, n_threads, work, most, other
     remove, add, *ceiling = _core.contour_larger(*asked)
     scratch.give_back(work)
-    if remove.status != _core.OK or (add and add.status != _core.OK):
+    if not (_is_last(remove, branches) and (add is None or _is_last(add, branches))):
         question.lined = have_eps, at, (remove, add)
         return None, ceiling
     best = remove.certified("contour")
     return larger(best, add.certified("contour")) if add else best, ceiling
+
+
+def _is_last(said: Scaled | Crossing, branches: Rows) -> bool:
+    """Whether no other contour is asked once a short line has said this, see `_answer`."""
+    if said.status != _core.LOOSE or said.width > ROUGH:
+        return said.status == _core.OK
+    return not (branches.shift.size <= HYPERBOLA_STEPS and _curved(branches))
 
 
 def lined(have_eps: int, question, add: int, at: float):
@@ -387,7 +397,7 @@ def single_point(m: float, q: float, add: int, eps: float):
         at = math.log1p(ratio) if eps < 600 else eps - log_weight
         spoiled += 8 * U * abs(ratio) / (1 + ratio)
     slack = spoiled + 2 * log_slack(at, log_weight)
-    one = Rows(np.array([m]), np.ones(1), np.ones(1))
+    one = Rows(np.array([m]), ONCE, ONCE)
     left, mid, right = (point(one, 0, at + move) for move in (-slack, 0.0, slack))
     if left is None or mid is None or right is None:
         return None
@@ -405,7 +415,7 @@ def single_root(m: float, q: float, add: int, delta: float):
             return Root(0.0, 0.0, 0.0, ZERO, "contour")
         log_delta, log_q = math.log(delta), math.log(q)
         target = log_delta - log_q
-        one = Rows(np.array([m]), np.ones(1), np.ones(1))
+        one = Rows(np.array([m]), ONCE, ONCE)
         slack = log_slack(log_delta, log_q)
         low, high = (root(one, 0, target + slack) if target + slack < 0 else None), root(one, 0, target - slack)
         if high is None:

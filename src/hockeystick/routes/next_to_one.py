@@ -23,7 +23,7 @@ def root(steps: Rows, add: int, delta: float) -> Root | None:
     """A certified root, at least 0; None where delta is not next to its largest value, or these are other steps."""
     if steps.k.size > 1:
         return None
-    m, q, k = (x.item() for x in (steps.shift, steps.q, steps.k))
+    m, q, k = steps.shift.item(), steps.q.item(), steps.k.item()
     if q < 1 and (add or k > 1):
         return None
     part = (q - delta) / q  # q - delta is exact
