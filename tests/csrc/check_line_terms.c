@@ -183,7 +183,6 @@ static void aliasing(int kind, int side)
         C.y_grid = (double)(C.N + 2) * C.dy;
         if (C.y_far > 0) C.y_far = fmax(C.y_far, (double)C.N * C.dy);
         if (on_line(&C, work_coarse, S) == HS_OK) {
-            hs_line_freeze(&C, S);
             if (uniform() < 0.5) /* K known to a few nats at the tilts of the aliases */
                 for (n = 1; n < 3; n++) {
                     double a = between(0, 3), b = between(0, 3);
@@ -191,6 +190,7 @@ static void aliasing(int kind, int side)
                     S->err[n] += a;
                     S->inner[n] += b;
                 }
+            hs_line_freeze(&C, S);
             line_at(&C, C.eps, &v);
             ends_hold(v.lower, v.value, v.upper, v.inner + v.rounding + v.truncation, v.alias_left, v.alias_right,
                       C.s_left);
@@ -383,7 +383,6 @@ static void injected(int what)
             S->node[n] = what == 1 ? d : 0;
             S->round[n] = what == 3 ? d : 0;
         }
-        hs_line_freeze(C, S);
         if (what == 0) {
             S->K[0] -= d;
             S->inner[0] += d;
@@ -392,6 +391,7 @@ static void injected(int what)
             S->K[0] -= d;
             S->err[0] += d;
         }
+        hs_line_freeze(C, S);
         C->tail = d;
         line_at(C, C->eps, &v);
         ends_hold(v.lower, v.value, v.upper, v.inner + v.rounding + v.truncation, v.alias_left, v.alias_right,
