@@ -256,10 +256,15 @@ static int job_init(hs_job *J, const hs_run *run, double *work, int64_t n_work)
     for (i = 0; i < b; i++) {
         if (!(k[i] >= 1 && k[i] < 1e15 && k[i] == floor(k[i])) || job_step(J, run, i)) return HS_BAD_ARGUMENT;
         J->ktot += k[i];
+        J->coarse[i].a_lo = 1;
+        J->coarse[i].a_hi = -1;
     }
-    if (n_work < 4 * HS_HYP_TMP + HS_HYP_ARRAYS * HS_HYP_MAX_NODES) return HS_SCRATCH;
+    n_work -= 4 * HS_HYP_TMP + HS_HYP_ARRAYS * HS_HYP_MAX_NODES + 4 * HS_COARSE_MAX * b;
+    if (n_work < 0) return HS_SCRATCH;
     J->tmp = work;
     work += 4 * HS_HYP_TMP;
+    J->coarse_work = work;
+    work += 4 * HS_COARSE_MAX * b;
     arrays[0] = &J->nx;
     arrays[1] = &J->ny;
     arrays[2] = &J->pos;
@@ -271,7 +276,7 @@ static int job_init(hs_job *J, const hs_run *run, double *work, int64_t n_work)
     arrays[8] = &J->wi;
     for (i = 0; i < HS_HYP_ARRAYS; i++) *arrays[i] = work + i * HS_HYP_MAX_NODES;
     J->mem.p = work + HS_HYP_ARRAYS * HS_HYP_MAX_NODES;
-    J->mem.left = n_work - 4 * HS_HYP_TMP - HS_HYP_ARRAYS * HS_HYP_MAX_NODES;
+    J->mem.left = n_work;
     return HS_OK;
 }
 

@@ -86,6 +86,8 @@ typedef struct {
     double k2, a0, A;
     double h_v, t_inner, ki_max;
     hs_path path[HS_HYP_MAX_STEPS][HS_HYP_PATHS];
+    hs_coarse coarse[HS_HYP_MAX_STEPS]; /* of each step, for K on the real axis */
+    double *coarse_work;
     hs_arena mem;
     /* node position, its |error| over 22U; K, relative inner and rounding error; A h_v a'/(2 pi i a (a-1)), doubled
      * after the first */
@@ -95,7 +97,7 @@ typedef struct {
     hs_arc lo, up, mid;
 } hs_job;
 
-hs_cgf hs_hyp_tilt(const hs_job *J, double t);
+hs_cgf hs_hyp_tilt(hs_job *J, double t);
 int hs_hyp_saddle(hs_job *J, int have_s, double log_delta);
 int hs_hyp_place(hs_job *J);
 int hs_hyp_plan(hs_job *J);

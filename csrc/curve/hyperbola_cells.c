@@ -31,26 +31,27 @@
 #define PI 3.141592653589793
 
 /* K in a on the real axis; any accuracy will do. */
-static hs_cgf real_cgf(const hs_job *J, double a)
+static hs_cgf real_cgf(hs_job *J, double a)
 {
     hs_cgf sum = {0, 0, 0};
     int i;
     for (i = 0; i < J->b; i++)
         hs_cgf_add(&sum, J->k[i],
-                   J->pair && J->pair[i].branches ? hs_two_cgf_estimate(&J->pair[i], a - 1)
-                                                  : hs_cgf_estimate(J->m[i], J->q[i], a));
+                   J->pair && J->pair[i].branches
+                       ? hs_two_cgf_estimate(&J->pair[i], a - 1)
+                       : hs_cgf_nearby(&J->coarse[i], J->m[i], J->q[i], a, J->coarse_work + 4 * HS_COARSE_MAX * i));
     return sum;
 }
 
 /* K at the tilt t, where a is 1+t or -t. */
-hs_cgf hs_hyp_tilt(const hs_job *J, double t)
+hs_cgf hs_hyp_tilt(hs_job *J, double t)
 {
     hs_cgf k = real_cgf(J, J->add ? -t : 1 + t);
     k.K1 *= J->add ? -1 : 1;
     return k;
 }
 
-static hs_cgf cgf_on_axis(void *self, double t) { return hs_hyp_tilt((const hs_job *)self, t); }
+static hs_cgf cgf_on_axis(void *self, double t) { return hs_hyp_tilt((hs_job *)self, t); }
 
 /* saddle from s (have_s) or from log delta; sets J->t, J->s, J->k2 */
 int hs_hyp_saddle(hs_job *J, int have_s, double log_delta)
@@ -67,7 +68,7 @@ int hs_hyp_saddle(hs_job *J, int have_s, double log_delta)
 }
 
 /* t' on the side of t given by dir where F - s.. has grown by HS_HYP_GROWTH; rough */
-static double reach(const hs_job *J, double dir, double limit)
+static double reach(hs_job *J, double dir, double limit)
 {
     hs_cgf at = hs_hyp_tilt(J, J->t);
     double sg = J->add ? -1 : 1, base = at.K - sg * J->s * J->t - log(J->t) - log1p(J->t);

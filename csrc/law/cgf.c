@@ -137,3 +137,12 @@ hs_cgf hs_cgf_estimate(double m, double q, double a)
         }
     return finish(s, h, top);
 }
+
+/* The same from G, which is made anew where it does not reach a, for tilts such as those of a saddle and its aliases,
+ * if HS_COARSE_MAX nodes are enough. work: 4 HS_COARSE_MAX doubles. */
+hs_cgf hs_cgf_nearby(hs_coarse *G, double m, double q, double a, double *work)
+{
+    if (q < 1 && !(G->a_lo <= a && a <= G->a_hi))
+        hs_coarse_build(G, m, q, a - fabs(a) - 3, a + 1.2 * fabs(a) + 3, HS_COARSE_MAX, work);
+    return q < 1 && G->a_lo <= a && a <= G->a_hi ? hs_coarse_cgf(G, a) : hs_cgf_estimate(m, q, a);
+}

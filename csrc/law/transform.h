@@ -221,6 +221,7 @@ static inline void hs_moments_of(const double *s, double e0, double squares, dou
 }
 
 hs_cgf hs_cgf_estimate(double m, double q, double a);
+hs_cgf hs_cgf_nearby(hs_coarse *G, double m, double q, double a, double *work);
 int hs_coarse_build(hs_coarse *G, double m, double q, double a_lo, double a_hi, int room, double *work);
 hs_cgf hs_coarse_cgf(const hs_coarse *G, double a);
 int hs_grid_build(hs_grid *G, double m, double q, double h, double lo, double hi, double *work);

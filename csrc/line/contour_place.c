@@ -41,7 +41,6 @@ static hs_cgf sample_cgf(const hs_contour *C, hs_sample *X, double z)
     int i;
     for (i = 0; i < X->n; i++) {
         double m = C->run.m[X->at[i]], q = C->run.q[X->at[i]], k = X->share[i];
-        hs_coarse *G = &X->grid[i];
         if (hs_is_pair(C, X->at[i])) {
             hs_two_coarse *T = &X->two[i];
             if (!(T->z_lo <= z && z <= T->z_hi))
@@ -52,9 +51,7 @@ static hs_cgf sample_cgf(const hs_contour *C, hs_sample *X, double z)
             hs_cgf_add(&out, k, one);
             continue;
         }
-        if (q < 1 && !(G->a_lo <= a && a <= G->a_hi)) /* leaves room for the tilts of the aliases */
-            hs_coarse_build(G, m, q, a - fabs(a) - 3, a + 1.2 * fabs(a) + 3, HS_COARSE_MAX, X->work + i * X->stride);
-        one = q < 1 && G->a_lo <= a && a <= G->a_hi ? hs_coarse_cgf(G, a) : hs_cgf_estimate(m, q, a);
+        one = hs_cgf_nearby(&X->grid[i], m, q, a, X->work + i * X->stride);
         if (C->run.add) one.K1 = -one.K1;
         hs_cgf_add(&out, k, one);
     }
