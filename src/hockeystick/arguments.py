@@ -62,7 +62,7 @@ def numbers(name: str, value: Any, allowed: str, lo: float, hi: float) -> list[f
 def shaped(found: Iterable[float], like: Any) -> Any:
     """What was found for the `numbers` of `like`, in its shape."""
     values = list(found)
-    return np.array(values).reshape(np.shape(like)) if np.ndim(like) else values[0]
+    return values[0] if isinstance(like, float) or not np.ndim(like) else np.array(values).reshape(np.shape(like))
 
 
 # A function of libm or numpy is within a unit in the last place. A unit is 5e-324 below 2^-1022, where no factor
