@@ -327,7 +327,7 @@ def test_epsilon_of_a_budget(mu):
 
 
 def test_the_largest_budget():
-    assert 1e3 * (1 - 1e-9) <= units.mu_lower(1e8, 1e-5) < 1e3
+    assert 1e3 * (1 - 1e-9) <= units.mu_lower(1e8, math.log(1e-5)) < 1e3
 
 
 @pytest.mark.parametrize("sigma, q", ((0.7, 0.02), (3.0, 1e-3), (1.0, 0.5), (40.0, 1e-6)))

@@ -191,6 +191,8 @@ def test_the_fit_is_below_the_truth_where_it_is_known_to_fail():  # [theory: ind
 
 def test_the_fit_of_a_gaussian_is_its_mu():
     assert fit_mu(hs.gaussian(2.0) * 4, points=5).mu == pytest.approx(1.0, rel=1e-6)
+    assert fit_mu(hs.gaussian(2.0), eps_max=100.0, points=3).mu == pytest.approx(0.5, rel=1e-12)  # delta is no double
+    assert fit_mu(hs.gaussian(1e9), points=3).mu == 0.0  # and not 0.001
     with pytest.raises(hs.DomainError):
         fit_mu(hs.gaussian(2.0), eps_max=math.nan)
     with pytest.raises(hs.DomainError, match="points"):

@@ -325,3 +325,14 @@ def test_a_law_at_one_point_has_no_error_of_transforms():
     step = hs.gaussian_mixture(1.3583872487410984, [0.0, 1.0], [1.0, 2.990188922923643e-78])
     with pytest.raises(hs.AccuracyError, match="does not fit a double"):
         hs.log_delta(step, 2.7174483972604997)
+
+
+def test_no_mesh_is_made_whose_rounding_would_be_all_of_the_width(monkeypatch):
+    """Rounding grew to 1.7e-3 and 7.8e-3 of delta; a third mesh had 4.7e-2, of 800,000 points and after 7 s."""
+    meshes, curve = [], pld._curve
+    monkeypatch.setattr(pld, "_curve", lambda made, dx, *rest: meshes.append(dx) or curve(made, dx, *rest))
+    num = [0.9047787857501368, 3.263431599854141e-09, 0.09522121098643141]
+    den = [0.904726025707633, 3.20737256154579e-09, 0.09527397108499457]
+    found = hs.delta(hs.from_pmf(num, den) * 37_111_872, 7.9178042570668685, direction="add", route="pld")
+    assert found.upper < found.lower * 1.04
+    assert len(meshes) == 3 and min(meshes) > 1e-7

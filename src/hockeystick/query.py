@@ -248,7 +248,7 @@ class Asker:
     def rest_first(self) -> bool:
         """Whether digits of 1 - delta cost no more than those of delta: of sampled Gaussian steps they take a line that
         sums over each distinct one."""
-        return not (self.settings and self.settings.gaussian and (self.settings.steps.q < 1).any())
+        return not (self.settings and self.settings.gaussian and not self.settings.mirrored)
 
     def rest(self, eps: NDArray[np.float64], wide: float = 0.0) -> NDArray[np.float64]:
         """Ends of 1 - delta with digits of its own; NaN where none are known. wide: a part that is narrow enough."""
@@ -354,7 +354,7 @@ class _Settings(Question):
     def rest(self, eps: np.ndarray) -> np.ndarray:
         """Ends of 1 - delta at ascending eps, the smaller one over the directions, by lines that know it
         [theory: line.complement], or of Gaussian steps alone by their closed form; NaN where there is none."""
-        if self.gaussian and (self.steps.q == 1).all():
+        if self.gaussian and self.mirrored:
             return complement_of_gaussians(self.steps, eps)
         if self.replaced or (self.gaussian and self.run.distinct > RESTS):
             return np.full((2, eps.size), np.nan)
@@ -407,7 +407,7 @@ class _Settings(Question):
                 return "contour"
         if self.route == "pld":
             return "pld"
-        if self.gaussian or self.run.steps == 1 or self.route not in ("auto", "contour"):
+        if self.run.steps <= 1 or self.route not in ("auto", "contour"):
             return ""
         took = self.point(eps).route if self.route == "auto" else "contour"
         if took == "contour" and paired_steps(self.run, self.adjacency, False) is not None:
@@ -492,7 +492,7 @@ class _Settings(Question):
 
     def _below(self, add: int, eps: float, log_delta: float) -> bool:
         """Whether it is proved, cheaply, that delta(eps) <= e^log_delta in this direction."""
-        if add and self.gaussian and eps >= self.wall:
+        if add and eps >= self.wall:
             return True  # eps exceeds every loss
         return self._prune() and bounds.below(self, add, eps, log_delta)
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from .. import query
 from ..bound import DomainError
-from ..what.mechanism import as_run, count, gaussian, within
+from ..what.mechanism import as_run, count, within
+from . import units
 
 LABEL = "heuristic: a fit at finitely many eps, not a bound"
 
@@ -87,17 +88,4 @@ def fit_mu(run, *, eps_max=None, points=30) -> FittedMu:
     if not 0 < eps_max < math.inf:
         raise DomainError(f"eps_max must be a finite number > 0, got {eps_max!r}")
     eps = tuple(float(e) for e in np.linspace(eps_max / points, eps_max, points))
-    return FittedMu(max(_needed(e, query.log_delta(run, e).upper) for e in eps), eps)
-
-
-def _needed(eps: float, log_delta: float) -> float:
-    """The mu with log H(eps; mu) = log_delta, from above: H grows with mu."""
-    if log_delta == -math.inf:
-        return 0.0
-    lo, hi = 1e-3, 100.0
-    while hi / lo - 1 > 1e-9:
-        mid = math.sqrt(lo * hi)
-        # [theory: individual.fit]
-        above = query.epsilon(gaussian(1 / mid), math.exp(log_delta)).estimate >= eps if log_delta < -1e-300 else False
-        lo, hi = (lo, mid) if above else (mid, hi)
-    return hi
+    return FittedMu(max(units.mu_lower(e, query.log_delta(run, e).upper) for e in eps), eps)  # [theory: individual.fit]

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import query
+from ..arguments import log_lower
 from ..bound import DomainError
 from ..outward import DOWN, UP
 from ..what.mechanism import SIGMA_RANGE, gaussian, within
@@ -90,19 +91,24 @@ def budget(budget_mu: float | None, epsilon: float | None, delta: float | None) 
         )
     if budget_mu is not None:
         return within("budget_mu", budget_mu, *MU_RANGE)
-    return mu_lower(within("eps", epsilon, 0, math.inf, "[)"), within("delta", delta, 0, 1, "()"))
+    epsilon, delta = within("eps", epsilon, 0, math.inf, "[)"), within("delta", delta, 0, 1, "()")
+    mu = mu_lower(epsilon, log_lower(delta))
+    if not mu:
+        raise DomainError(f"eps={epsilon!r} at delta={delta!r} allows no budget: mu would be below {MU_RANGE[0]:g}")
+    return mu
 
 
-def mu_lower(epsilon: float, delta: float) -> float:
-    """A mu, as large as bisection finds it, whose Gaussian curve certifiedly has delta(epsilon) <= delta."""
+def mu_lower(epsilon: float, log_delta: float) -> float:
+    """A mu, as large as bisection finds it, whose Gaussian curve certifiedly has log delta(epsilon) <= log_delta; 0
+    where none of MU_RANGE has."""
 
     def fits(mu: float) -> bool:
         sigma = 1 / mu * DOWN  # no more noise than mu stands for
-        return query.epsilon(gaussian(max(sigma, SIGMA_RANGE[0])), delta, direction="remove").upper <= epsilon
+        return query.log_delta(gaussian(max(sigma, SIGMA_RANGE[0])), epsilon).upper <= log_delta
 
     lo, hi = MU_RANGE
     if not fits(lo):
-        raise DomainError(f"eps={epsilon!r} at delta={delta!r} allows no budget: mu would be below {lo:g}")
+        return 0.0
     if fits(hi * (1 - 1e-12)):
         return hi * (1 - 1e-12)
     while hi / lo - 1 > 4e-15:

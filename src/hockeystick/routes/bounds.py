@@ -65,7 +65,7 @@ def top_lower(question, add: int) -> tuple[float, float, float]:
     """An eps from which on `beyond` knows delta, or infinity; another one shortly below it, and a lower bound of delta
     there: that of the test for outcomes with all losses at their largest, and for infinite ones [theory: risk.top]."""
     if question.gaussian or question.replaced:
-        top = question.wall if question.gaussian and (add or not question.total) else math.inf
+        top = question.wall if add or not question.total else math.inf
         return top, top, 0.0
     parts = question.losses(add)
     top = ends(parts).upper

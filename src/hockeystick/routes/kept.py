@@ -281,7 +281,7 @@ def largest(question, have_eps: int, at: float) -> Point | Root | None:
     goal = question.goal
     value = at if have_eps else math.log(at)
     wall = question.wall  # from which ADD has no delta
-    directions = question.directions if sides_of(question.adjacency) == 1 else question.directions[:1]
+    directions = question.directions
     if have_eps and at >= wall:
         directions = [add for add in directions if not add]
     if question.enough is not None and have_eps:

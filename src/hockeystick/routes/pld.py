@@ -194,7 +194,7 @@ class _Limits(NamedTuple):
 def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool = False):
     """delta(eps) of a run of losses, None where it cannot be certified; AccuracyError where no lattice is short
     enough."""
-    goal, best, narrowest = rtol or RTOL, None, math.inf
+    goal, best, narrowest, rounded = rtol or RTOL, None, math.inf, math.inf
     made, log_delta, t = prepare_at(parts, eps, goal, n_threads)
     far = out_of_reach(made, eps)
     if far:  # only an upper end can be had, which a quick answer gives
@@ -228,8 +228,11 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
             break
         if low <= 0 and dx < first and terms.mesh > 0.9 * (high - low):
             break  # of a curve that lies below what its tails are known to
-        # rounding makes the width, or more than was asked for: that of the stages, or a floor, which finer meshes raise
-        if terms.rounding > min(0.4 * (high - low), goal * mid if rtol else math.inf):
+        # Rounding (that of the stages, or a floor, which finer meshes raise) makes the width, or more than was asked
+        # for; or it will, if it grows once more as it did, and that takes long to see.
+        ahead, rounded = terms.rounding * terms.rounding / rounded if finer else 0.0, terms.rounding
+        in_vain = ahead > 0.9 * narrowest and curve.laws.upper.steps.p.size > QUICK
+        if in_vain or terms.rounding > min(0.4 * (high - low), goal * mid if rtol else math.inf):
             if not limits.evolving:
                 break
             limits = limits._replace(evolving=False)
