@@ -311,6 +311,9 @@ typedef struct {
     double lower;                     /* the part of the saddle at which the line lies */
     double smooth;                    /* variance of the normal step that stands beside the run on the nodes, 0: none */
     double *re, *im, *round, *node;
+    /* of the nodes as sum.c leaves them: the eps, or place, that they are for, what they are off by, and what beside */
+    double frozen, rounding, inner;
+    double turned, sums[3];
     const void *laws;
 } hs_mixed;
 int64_t hs_mixed_work(int64_t b, int64_t n_points, int64_t n_subnormal, int64_t n_nodes);

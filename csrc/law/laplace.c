@@ -280,9 +280,9 @@ static void ratio(const hs_law *w, double y, double log_mod, double arg, double 
     *rel = dphi / sqrt(den) / fmax(hypot(*rr, *ri), 1e-300) + 8 * HS_U;
 }
 
-/* f = e^{re + i im} times chi = 1 - (1+k rho)(1+rho)^-k = -expm1(g), g = log(1+k rho) - k log(1+rho). On return re
- * is the modulus. round and node bound the errors of the log of f. Where chi is lost in its own error d > |chi|/4,
- * 2d stands for it: off by at most 7d, which (e^1.6 - 1) 2d covers. */
+/* f = e^{re + i im} times chi = 1 - (1+k rho)(1+rho)^-k = -expm1(g), g = log(1+k rho) - k log(1+rho). round and node
+ * bound the errors of the log of f. Where chi is lost in its own error d > |chi|/4, 2d stands for it: off by at most
+ * 7d, which (e^1.6 - 1) 2d covers. */
 void hs_laplace_rest(const hs_law *w, double y, double node, double *re, double *im, double *round)
 {
     double k = w->k, r, i, rel;
@@ -304,22 +304,21 @@ void hs_laplace_rest(const hs_law *w, double y, double node, double *re, double 
         d += exp(-gr) + HS_U * (fabs(*re) + gr);
         xr = -1;
         xi = 0;
-        *re = exp(*re + gr);
+        *re += gr;
         *im += gi;
     } else {
         e = exp(gr);
         xr = -expm1(gr) + 2 * e * sin(0.5 * gi) * sin(0.5 * gi);
         xi = -e * sin(gi);
         d = e * d + 4 * HS_U * hypot(xr, xi);
-        *re = exp(*re);
     }
     size = hypot(xr, xi);
     if (d < 0.25 * size) {
-        *re *= size;
+        *re += log(size);
         *im += atan2(xi, xr);
         *round += d / size * 1.2 + 8 * HS_U;
     } else {
-        *re *= 2 * fmax(d, 0.1 * size);
+        *re += log(2 * fmax(d, 0.1 * size));
         *round += 1.6 + (d < 1e300 ? 0 : HUGE_VAL);
     }
     *round += lost;

@@ -364,14 +364,15 @@ static int place_bulk_line(bulk_line *A, double eps, double l)
     return st ? st : place_bulk_nodes(A, K, 0);
 }
 
-/* k log phi at the nodes from .. to-1 from phi - 1 in F->a, F->b, with the errors of phi: slope y and quad. A node lost
+/* k log phi at the nodes from .. to-1 from phi - 1 in A->a, A->b, with the errors of phi: slope y and quad. A node lost
  * in its own error is replaced by a bound of it [theory: line.inner]. */
-static void add_bulk_nodes(const hs_nodes *F, double k, double slope, double quad, int64_t from, int64_t to)
+static void add_bulk_nodes(const hs_line_part *A, double k, double slope, double quad, int64_t from, int64_t to)
 {
+    const hs_nodes *F = &A->F;
     double *round = F->re + 2 * (F->N + 1), *node = round + F->N + 1, phi[4];
     int64_t n;
     for (n = from; n < to; n++) {
-        int found = hs_line_part_log(F->a[n], F->b[n], (double)n * F->dy * slope, quad, phi);
+        int found = hs_line_part_log(A->a[n], A->b[n], (double)n * F->dy * slope, quad, phi);
         F->re[n] += k * phi[0];
         F->im[n] += found ? k * phi[1] : 0;
         round[n] += found ? k * phi[2] : 1.1;
@@ -389,8 +390,8 @@ static int visit_bulk(bulk_line *A, const hs_bulk *J, double k, double log_m)
         bound[i] = exp(hs_bulk_log_phase_upper(J, A->c, (double)to[i] * A->line.dy, enough) - log_m);
         if (!(bound[i] < 0.1)) return HS_TOO_WIDE;
     }
-    slope = hs_bulk_nodes(J, A->c, A->line.dy, A->line.F.N, A->grid, A->line.F.a, A->line.F.b);
-    for (i = 1; i <= 4; i++) add_bulk_nodes(&A->line.F, k, slope, 2.25 * bound[i], to[i - 1], to[i]);
+    slope = hs_bulk_nodes(J, A->c, A->line.dy, A->line.F.N, A->grid, A->line.a, A->line.b);
+    for (i = 1; i <= 4; i++) add_bulk_nodes(&A->line, k, slope, 2.25 * bound[i], to[i - 1], to[i]);
     return HS_OK;
 }
 

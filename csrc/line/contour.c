@@ -37,8 +37,6 @@ static hs_nodes nodes_of(const hs_contour *C, const hs_sums *S)
     hs_nodes F = {.c = C->c, .dy = C->dy, .eps = C->eps, .reach = C->reach, .N = C->N, .re = S->re, .im = S->im};
     F.round = S->round;
     F.node = S->node;
-    F.a = S->zr;
-    F.b = S->zi;
     return F;
 }
 

@@ -350,12 +350,12 @@ static int visit_counts(jump_counts *A)
     double lost[2], slope[2], *row = A->bulk, g[4];
     double last, enough = 42 + log(A->J.k);
     int i;
-    slope[0] = hs_bulk_nodes(&A->J, A->c, F->dy, N, A->grid, F->a, F->b);
+    slope[0] = hs_bulk_nodes(&A->J, A->c, F->dy, N, A->grid, A->part.a, A->part.b);
     for (n = 0; n <= N; n++) {
-        row[2 * n] = F->a[n];
-        row[2 * n + 1] = F->b[n];
+        row[2 * n] = A->part.a[n];
+        row[2 * n + 1] = A->part.b[n];
     }
-    slope[1] = hs_bulk_nodes(&A->G, A->c, F->dy, N, A->grid, F->a, F->b);
+    slope[1] = hs_bulk_nodes(&A->G, A->c, F->dy, N, A->grid, A->part.a, A->part.b);
     for (i = 1; i <= 4; i++, from = to) {
         to = i < 4 ? N * i / 4 : N + 1;
         last = (double)to * F->dy;
@@ -366,7 +366,7 @@ static int visit_counts(jump_counts *A)
             double b[4], y = (double)n * F->dy;
             int found;
             if (!hs_line_part_log(row[2 * n], row[2 * n + 1], y * slope[0], lost[0], b)) return HS_TOO_WIDE;
-            found = hs_line_part_log(F->a[n], F->b[n], y * slope[1], lost[1], g);
+            found = hs_line_part_log(A->part.a[n], A->part.b[n], y * slope[1], lost[1], g);
             sum_counts(A, n, b, g, found);
         }
     }

@@ -159,7 +159,7 @@ static void record_at(const void *frozen, double eps, hs_value *v)
     int i;
     memset(v, 0, sizeof *v);
     v->upper = HUGE_VAL;
-    if (!(R->phase + y_max * fabs(eps) < 1e6)) return; /* hs_cis_m1 ends at 2e6 */
+    if (!(R->phase + y_max * fabs(eps) < 8e5)) return; /* hs_cis ends there */
     hs_nodes_sum(&F, eps, &S, &slope);
     known = hs_known_aliases(c, P, eps, L, s < 0, s < -1, &known_err);
     v->log_scale = L;

@@ -9,8 +9,8 @@
  *       T = (1/N) e^{K(c)-c L0} sum_{n<N} f(theta_n) e^{-i theta_n V0} kappa(cs + i theta_n),  theta_n = 2 pi n/N:
  *   one period P = sN of the integral, on which the N-point rule is exact up to aliases. In both cases T = S +
  *   delta(eps) + aliases [theory: line.known-aliases, line.aliases]. With -1 < c < 0 delta - 1 stands for delta
- *   [theory: line.complement]. On the lattice the phases n V are reduced modulo N as integers. N is odd; only
- *   n <= (N-1)/2 is evaluated.
+ *   [theory: line.complement]. N is odd; only n <= (N-1)/2 is evaluated. The sums are those of sum.c, made once for all
+ *   eps: the numerator of kappa, p + q e^{-w}, is two of them, one place apart.
  *
  * Atoms on the line. |f| has the floor a^k, a the tilted mass of the atoms. Where a^k is not negligible and the run is
  *   one Laplace step k times, or a plain one beside a law of few outcomes, those with no loss or one loss off the
@@ -30,61 +30,13 @@
 #include "tuning.h"
 
 #define SLACK 1e-9 /* relative, of a bound that only widens: its exponents are known to 1e-12 of their size */
-#define TILE 64    /* nodes that are summed together */
 
-/* eps against the lattice: the loss below it is `rest` below, the one above `x` above; a = c step, s = step. Then
- * e^{-a}, e^{-s}, 1 - e^{-a}, 1 - e^{-a-s}, e^{-x}, and what the numerator of the kernel is made of, 1 - e^{-x} and
- * e^{-x} (1 - e^{-rest}). */
+/* eps against the lattice: the loss below it is `rest` below, the one above `x` above; p = 1 - e^{-x}, q = e^{-x} (1 -
+ * e^{-rest}). */
 typedef struct {
-    double a, s, x, rest;
-    double ea, es, below, above;
-    double ex, p, q;
+    double x, rest;
+    double p, q;
 } gap;
-
-static gap gap_of(double a, double s, double x, double rest)
-{
-    gap at = {a, s, x, rest, exp(-a), exp(-s), -expm1(-a), -expm1(-a - s), exp(-x), -expm1(-x), 0};
-    at.q = at.ex * -expm1(-rest);
-    return at;
-}
-
-/* The kernel kappa of the period, minus its derivative in eps, and bounds of the moduli of both. */
-typedef struct {
-    double kr, ki, dr, di;
-    double size, slope;
-} kernel;
-
-/* At w = a + i theta: |numerator of kappa| and the moduli of its two factors. */
-static kernel kernel_at(const gap *at, double theta)
-{
-    const double ea = at->ea, es = at->es, p = at->p, q = at->q;
-    double er, ei, nr, ni;
-    double ar, ai, br, bi;
-    double xr, xi, ra, rb;
-    double dd;
-    kernel out;
-    hs_cis_m1(-theta, &er, &ei);
-    ar = at->below - ea * er;
-    ai = -ea * ei; /* 1 - e^{-w} */
-    br = at->above - ea * es * er;
-    bi = -ea * es * ei; /* 1 - e^{-w-s} */
-    nr = p + q * ea * (1 + er);
-    ni = q * ea * ei;
-    ra = 1 / hypot(ar, ai);
-    rb = 1 / hypot(br, bi); /* e^-a may be 1e300: its square is no double */
-    ar *= ra;
-    ai *= ra;
-    dd = br * br + bi * bi;
-    xr = (ar * br - ai * bi) * rb;
-    xi = (ar * bi + ai * br) * rb; /* of modulus 1 */
-    out.kr = (nr * xr + ni * xi) * ra * rb;
-    out.ki = (ni * xr - nr * xi) * ra * rb;
-    out.dr = at->ex * br / dd;
-    out.di = -at->ex * bi / dd;
-    out.size = (p + q * ea) * ra * rb;
-    out.slope = at->ex / sqrt(dd);
-    return out;
-}
 
 /* A lower bound of -sum k log|phi| at every frequency from y on. */
 static double far_lower(const hs_mixed *A, double y)
@@ -206,36 +158,16 @@ static int visit_bands(hs_mixed *A, const hs_bands *bands, int64_t n0, double to
     return HS_OK;
 }
 
-/* cos and sin of phases; beyond the range of hs_cis those of the library. */
-HS_CLONES static void turns_of_line(const double *restrict phase, double *restrict co, double *restrict si)
+/* About the density of the loss at eps with a normal step of variance 2E, from the logarithms of the nodes. */
+static double density_of(const hs_mixed *A, double E)
 {
-    int i, far = 0;
-    HS_SEPARATE
-    for (i = 0; i < TILE; i++) hs_cis(phase[i], &co[i], &si[i]);
-    for (i = 0; i < TILE; i++) far |= !(fabs(phase[i]) <= 8e5);
-    for (i = 0; i < TILE && far; i++) {
-        co[i] = cos(phase[i]);
-        si[i] = sin(phase[i]);
+    double sum = 0;
+    int64_t n;
+    for (n = 0; n <= A->last; n++) {
+        double y = (double)n * A->dy;
+        sum += (n ? 2 : 1) * hs_exp(A->re[n] - E * y * y) * cos(A->im[n] - A->eps * y);
     }
-}
-
-/* About the share that nodes from n0 on have in the density of the loss at eps with a normal step of variance 2E. */
-HS_CLONES static double density_of(const hs_mixed *A, int64_t n0, int count, double E)
-{
-    HS_ALIGNED double phase[TILE], size[TILE], co[TILE], si[TILE];
-    double sum[8] = {0};
-    int n, i;
-    for (n = 0; n < TILE; n++) phase[n] = size[n] = 0;
-    for (n = 0; n < count; n++) {
-        double y = (double)(n0 + n) * A->dy;
-        phase[n] = A->im[n0 + n] - A->eps * y;
-        size[n] = 2 * hs_exp(A->re[n0 + n] - E * y * y);
-    }
-    if (n0 == 0) size[0] *= 0.5;
-    turns_of_line(phase, co, si);
-    for (n = 0; n < TILE; n += 8)
-        for (i = 0; i < 8; i++) sum[i] += size[n + i] * co[n + i];
-    return hs_lanes(sum);
+    return fabs(sum) * A->dy / (2 * HS_PI) + 1e-300;
 }
 
 /* A normal step of variance s beside the run, where that is narrower than what nodes left out may weigh
@@ -244,14 +176,9 @@ HS_CLONES static double density_of(const hs_mixed *A, int64_t n0, int count, dou
 static void smooth(hs_mixed *A, double R)
 {
     const double tilts[3] = {A->c, A->s_right, A->s_left};
-    double density = 0, E = 16, s;
+    double density = density_of(A, 16 / (R * R)), E = 16, s;
     int64_t n;
     int i;
-    for (n = 0; n <= A->last; n += TILE) {
-        int count = (int)(A->last + 1 - n < TILE ? A->last + 1 - n : TILE);
-        density += density_of(A, n, count, E / (R * R));
-    }
-    density = fabs(density) * A->dy / (2 * HS_PI) + 1e-300;
     for (i = 0; i < 3; i++) E = fmin(fmax(log(100 * A->tail * R * R / (2 * E * density)) / HS_SMOOTH_PART, 3), 60);
     s = 2 * E / (R * R);
     if (!(s * density < A->tail)) return;
@@ -406,125 +333,66 @@ static void mixed_ends(const hs_mixed *A, double eps, double pm, double qm, doub
     hs_value_ends(v, s);
 }
 
+/* What the step of the lattice may be off by, in parts of it. */
+static double step_error(const hs_mixed *A) { return A->d_step + fabs(A->step_low) / A->step; }
+
+/* The nodes as sum.c has them. */
+static hs_nodes mixed_nodes(const hs_mixed *A)
+{
+    hs_nodes F = {.c = A->c, .dy = A->dy, .eps = A->frozen, .N = A->last, .re = A->re, .im = A->im};
+    F.round = A->round;
+    F.node = A->node;
+    if (A->step == 0) return F;
+    F.c *= A->step;
+    F.step = A->step;
+    F.period = (double)A->N;
+    F.kernel = (2 + fabs(F.c)) * (step_error(A) + 2 * HS_U);
+    return F;
+}
+
 /* Half of what the smoothing step may add to delta at eps, s e^{s/8} times an upper bound of the density there,
- * relative to e^{K(c) - c eps} [theory: line.smoothed]. density, blur: the sum over the nodes and a bound of its
- * errors; whole: the rounding of that factor. */
-static double smoothing_upper(const hs_mixed *A, double density, double blur, double whole)
+ * relative to e^{K(c) - c eps} [theory: line.smoothed]: the sum of f_n z_n (1 + z_n). whole: the rounding of that
+ * factor. */
+static double smoothing_upper(const hs_mixed *A, double eps, double whole)
 {
-    const double s = A->smooth;
-    if (s == 0) return 0;
-    density = (fmax(density, 0) + blur) * A->dy / (2 * HS_PI) * (1 + 1e-9);
-    return 0.5 * exp(s / 8 + A->err[0] + whole) * (s * density + HS_SMOOTH_DENSITY * A->tail);
-}
-
-/* Sums over the nodes of a line: delta and its slope in eps, moduli, what rounding and quadrature put into the first,
- * the density at eps and a bound of its errors. */
-typedef struct {
-    double value, slope, size;
-    double round, inner, density, blur;
-} line_sums;
-
-/* The same in lanes; low: what the additions of `value` lose. */
-typedef struct {
-    double value[8], low[8], slope[8], size[8];
-    double round[8], inner[8], density[8], blur[8];
-} line_lanes;
-
-/* Nodes that are summed together: frequencies, moduli counted twice but the first, bounds of the errors of phases and
- * of quadrature, and cos and sin of the phases. */
-typedef struct {
-    double y[TILE], mag[TILE], turn[TILE];
-    double node[TILE], co[TILE], si[TILE];
-} line_tile;
-
-/* The nodes from n0 on, those beyond the last of modulus 0. */
-HS_CLONES static void load_tile(const hs_mixed *A, double eps, int64_t n0, line_tile *restrict t)
-{
-    const double *restrict re = A->re + n0, *restrict im = A->im + n0;
-    const double *restrict round = A->round + n0, *restrict node = A->node + n0;
-    const int count = A->last + 1 - n0 < TILE ? (int)(A->last + 1 - n0) : TILE;
-    HS_ALIGNED double phase[TILE];
-    int n;
-    memset(t, 0, sizeof *t);
-    memset(phase, 0, sizeof phase);
-    for (n = 0; n < count; n++) {
-        double y = (double)(n0 + n) * A->dy;
-        t->y[n] = y;
-        t->mag[n] = re[n] * 2;
-        phase[n] = im[n] - eps * y;
-        t->turn[n] = round[n] + 2 * HS_U * (fabs(im[n]) + fabs(eps) * y);
-        t->node[n] = node[n];
-    }
-    if (n0 == 0) t->mag[0] *= 0.5;
-    turns_of_line(phase, t->co, t->si);
-}
-
-/* Adds the nodes of a tile; sums: the relative error of a plain sum [theory: rounding.line]. */
-HS_CLONES static void add_tile(const line_tile *restrict t, double c, double sums, line_lanes *S)
-{
-    line_lanes T = *S;
-    int n, i;
-    for (n = 0; n < TILE; n += 8)
-        for (i = 0; i < 8; i++) {
-            double y = t->y[n + i], m = t->mag[n + i], dr = c * (1 + c) - y * y, di = y * (1 + 2 * c);
-            double co = t->co[n + i], si = t->si[n + i], den = dr * dr + di * di, a = m / sqrt(den);
-            double node = hs_grown_upper(t->node[n + i]), blurred = hs_grown_upper(t->turn[n + i]) * (1 + node);
-            hs_add_kept(m * (co * dr + si * di) / den, &T.value[i], &T.low[i]);
-            T.slope[i] += m * (co * (1 + c) + si * y) / ((1 + c) * (1 + c) + y * y);
-            T.size[i] += a;
-            T.round[i] += a * (blurred + 28 * HS_U);
-            T.inner[i] += a * node;
-            T.density[i] += m * co;
-            T.blur[i] += m * (blurred + node + sums);
-        }
-    *S = T;
-}
-
-static line_sums sum_line(const hs_mixed *A, double eps)
-{
-    line_lanes L = {{0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}};
-    line_tile tile;
-    line_sums S;
-    double low;
+    const double s = A->smooth, c = A->c, turn = eps - A->frozen;
+    double density = 0;
     int64_t n;
-    int i;
-    for (n = 0; n <= A->last; n += TILE) {
-        load_tile(A, eps, n, &tile);
-        add_tile(&tile, A->c, (double)(A->last + 32) * HS_U, &L);
+    if (s == 0) return 0;
+    for (n = 0; n <= A->last; n++) {
+        double y = (double)n * A->dy, co = cos(turn * y), si = sin(turn * y);
+        density += (c * (1 + c) - y * y) * (A->re[n] * co + A->im[n] * si);
+        density -= y * (1 + 2 * c) * (A->im[n] * co - A->re[n] * si);
     }
-    S.value = L.value[0];
-    low = hs_lanes(L.low);
-    for (i = 1; i < 8; i++) hs_add_kept(L.value[i], &S.value, &low);
-    S.value += low;
-    S.slope = hs_lanes(L.slope);
-    S.size = hs_lanes(L.size);
-    S.round = hs_lanes(L.round);
-    S.inner = hs_lanes(L.inner);
-    S.density = hs_lanes(L.density);
-    S.blur = hs_lanes(L.blur);
-    return S;
+    density = fmax(density, 0) + A->sums[0] + 5 * HS_U * fabs(turn) * A->sums[1];
+    density *= A->dy / (2 * HS_PI) * (1 + 1e-9);
+    return 0.5 * exp(s / 8 + A->err[0] + whole) * (s * density + HS_SMOOTH_DENSITY * A->tail);
 }
 
 static void evaluate_line(const hs_mixed *A, double eps, hs_value *v)
 {
     const hs_law *laws = (const hs_law *)A->laws;
-    const line_sums S = sum_line(A, eps);
+    const hs_nodes F = mixed_nodes(A);
     double c = A->c, unit = A->dy / (2 * HS_PI), whole = 3 * HS_U * (fabs(A->K[0]) + fabs(c * eps));
     hs_apart few = {0, 0, 0, 1};
-    double off;
+    double off, sum, slope;
+    memset(v, 0, sizeof *v);
+    v->upper = HUGE_VAL;
+    if (!(fabs(eps - A->frozen) * (double)A->last * A->dy <= 8e5)) return;
+    hs_nodes_sum(&F, eps, &sum, &slope);
     v->log_scale = A->K[0] - c * eps;
-    v->value = unit * S.value; /* [theory: line.aliasing] */
-    v->slope = unit * S.slope;
+    v->value = unit * sum; /* [theory: line.aliasing] */
+    v->slope = unit * slope;
     v->truncation = A->tail;
-    v->inner = unit * S.inner;
-    v->rounding = unit * (S.round + 10 * HS_U * S.size); /* up to 2^21 nodes [theory: rounding.sums] */
-    if (A->factor > 0) {                                 /* [theory: allocation.parts] */
+    v->inner = unit * A->inner;
+    v->rounding = unit * (A->rounding + 2 * HS_U * fabs(eps - A->frozen) * A->turned);
+    if (A->factor > 0) { /* [theory: allocation.parts] */
         double Y = (double)A->last * A->dy;
         v->inner += expm1(A->factor) * (fabs(v->value) + 2 * (1 + A->dy / Y) / (HS_PI * Y)) * (1 + 1e-6);
     }
     if (A->near_atoms) hs_laplace_few(&laws[A->apart], A->b > 1 ? &laws[1 - A->apart] : NULL, eps, v->log_scale, &few);
     mixed_ends(A, eps, few.others, few.others, whole, v);
-    off = smoothing_upper(A, S.density, S.blur, whole);
+    off = smoothing_upper(A, eps, whole);
     v->truncation += off;
     v->value -= off;
     v->lower -= 2 * off;
@@ -542,69 +410,54 @@ static double from_lattice(const hs_mixed *A, double V, double eps)
 /* The least place V0 whose loss is at or above eps, and eps between it and the place below. */
 static gap place_of(const hs_mixed *A, double eps, double *V0)
 {
-    double x, s = A->step, a = A->c * s;
-    *V0 = ceil(eps / s - A->shift);
-    if (!(fabs(*V0) < 2e15 && fabs(A->shift) < 2e15)) return gap_of(a, s, 0, 0); /* places would not be exact */
-    while ((x = from_lattice(A, *V0, eps)) < 0) *V0 += 1;
+    gap at = {0, 0, 0, 0};
+    *V0 = ceil(eps / A->step - A->shift);
+    if (!(fabs(*V0) < 2e15 && fabs(A->shift) < 2e15)) return at; /* places would not be exact */
+    while ((at.x = from_lattice(A, *V0, eps)) < 0) *V0 += 1;
     while (from_lattice(A, *V0 - 1, eps) >= 0) {
         *V0 -= 1;
-        x = from_lattice(A, *V0, eps);
+        at.x = from_lattice(A, *V0, eps);
     }
-    return gap_of(a, s, x, -from_lattice(A, *V0 - 1, eps));
+    at.rest = -from_lattice(A, *V0 - 1, eps);
+    at.p = -expm1(-at.x);
+    at.q = exp(-at.x) * -expm1(-at.rest);
+    return at;
 }
 
-/* Sums over the nodes of a period: the kernel against f, its slope in eps, moduli; what rounding, quadrature and a
- * lattice that is moved put into the first. */
-typedef struct {
-    double value, slope, size;
-    double round, inner, moved;
-} period_sums;
-
-/* turns: places from the reference of the phases to eps, within N; dx and ds: errors of the place and, relative, of the
- * lattice's step; edge: what the kernel jumps by where a lattice point may lie on either side of eps. */
-static period_sums sum_period(const hs_mixed *A, const gap *at, double turns, double dx, double ds, double edge)
+/* Places without whole periods. */
+static double within_period(const hs_mixed *A, double places)
 {
-    period_sums S = {0, 0, 0, 0, 0, 0};
-    double s = A->step, Nd = (double)A->N, far = exp(at->x - at->a - s);
-    int64_t n;
-    for (n = 0; n <= A->last; n++) {
-        double mag = A->re[n] * (n ? 2 : 1), back = fmod((double)n * turns, Nd), node = hs_one_grown_upper(A->node[n]);
-        double ph = A->im[n] - back * A->dy, co = cos(ph), si = sin(ph);
-        double r = A->round[n] + 4 * HS_U * (fabs(A->im[n]) + 4);
-        kernel k = kernel_at(at, (double)n * A->dy);
-        S.value += mag * (co * k.kr - si * k.ki);
-        S.slope += mag * (co * k.dr - si * k.di);
-        S.size += mag * k.size;
-        S.inner += mag * k.size * node;
-        /* [theory: line.lattice-moved] */
-        S.moved += mag * (dx * (k.slope + edge) + ds * s * k.slope * k.slope * far);
-        S.round +=
-            mag * k.size * (hs_one_grown_upper(r) * (1 + node) + 70 * HS_U + (2 + fabs(at->a)) * (ds + 2 * HS_U));
-    }
-    return S;
+    double N = (double)A->N, at = fmod(places, N);
+    return at > 0.5 * N ? at - N : at < -0.5 * N ? at + N : at;
 }
 
 static void evaluate_period(const hs_mixed *A, double eps, hs_value *v)
 {
-    double V0, s = A->step, ds = A->d_step + fabs(A->step_low) / s, Nd = (double)A->N;
-    gap at = place_of(A, eps, &V0);
-    double L0 = s * (V0 + A->shift), dx, edge;
-    period_sums S;
-    if (!(at.rest > 0)) {
-        memset(v, 0, sizeof *v);
-        v->upper = HUGE_VAL;
-        return;
-    }
+    const double s = A->step, a = A->c * s, ds = step_error(A);
+    const double far = exp(-a), unit = 1 / (double)A->N;
+    double V0;
+    const gap at = place_of(A, eps, &V0);
+    const hs_nodes F = mixed_nodes(A);
+    double L0 = s * (V0 + A->shift), dx, edge, size;
+    double place, one, other, slope;
+    memset(v, 0, sizeof *v);
+    v->upper = HUGE_VAL;
+    if (!(at.rest > 0)) return;
     dx = 2 * HS_U * at.x + fabs(L0) * (A->d_step + 1e-31) + A->d_shift; /* steps are known to twice a double's digits */
     v->log_scale = A->K[0] - A->c * L0;
-    edge = (at.x <= 2 * dx ? 1 : 0) + (at.rest <= 2 * dx ? exp(at.a) : 0);
-    /* |V0|, N < 2^53 and n turns < 2^53: products are exact */
-    S = sum_period(A, &at, fmod(V0 - A->places, Nd), dx, ds, edge);
-    v->value = S.value / Nd; /* [theory: line.lattice] */
-    v->slope = S.slope / Nd;
-    v->truncation = A->tail * kernel_at(&at, (double)A->last * A->dy).size;
-    v->inner = S.inner / Nd;
-    v->rounding = (S.round + (double)(A->last + 8) * HS_U * S.size + S.moved) / Nd;
+    edge = (at.x <= 2 * dx ? 1 : 0) + (at.rest <= 2 * dx ? exp(a) : 0);
+    /* |V0|, N < 2^53 and n places < 2^53: products are exact */
+    place = A->frozen + within_period(A, V0 - A->places - A->frozen);
+    hs_nodes_sum(&F, place, &one, &slope);
+    hs_nodes_sum(&F, place + 1, &other, &slope);
+    size = at.p + at.q * far;
+    v->value = unit * (at.p * one + at.q * far * other); /* [theory: line.lattice] */
+    v->slope = unit * exp(-at.x) * (one - far * other);
+    v->truncation = A->tail * size * exp(kernel_log(A, (double)A->last * A->dy)) * (1 + 1e-9);
+    v->inner = unit * size * A->inner;
+    /* [theory: line.lattice-moved] */
+    v->rounding = size * A->rounding + dx * (exp(-at.x) * A->sums[1] + edge * A->sums[0]);
+    v->rounding = unit * (v->rounding + ds * s * exp(-at.x - a - s) * A->sums[2]);
     mixed_ends(A, eps, 1, 1, 3 * HS_U * (fabs(A->K[0]) + fabs(A->c * L0)) + fabs(A->c) * (fabs(L0) * ds + A->d_shift),
                v);
 }
@@ -727,27 +580,51 @@ static int read_table(hs_mixed *A, hs_law *laws, double *work, int64_t n_work)
     return HS_OK;
 }
 
-/* |f| at the nodes of a line whose atoms do not matter. */
-HS_CLONES static void exponentials_of(double *restrict re, double *restrict round, int64_t count)
+/* What else a sum over the nodes is off by: of a period the sums of |f|, of |f|/|1 - e^{-w-s}| and of its square; of a
+ * smoothed line what errors of the nodes and what a turn by one unit of eps do to the density at most. */
+static void lay_sums(hs_mixed *A)
 {
+    const double a = A->c * A->step + A->step, above = -expm1(-a), bend = 2 * exp(-0.5 * a);
     int64_t n;
-    for (n = 0; n < count; n++) {
-        round[n] += 3 * HS_U * (1 + fabs(re[n]));
-        re[n] = hs_exp(re[n]);
+    A->sums[0] = A->sums[1] = A->sums[2] = 0;
+    if (A->step == 0 && A->smooth == 0) return;
+    for (n = 0; n <= A->last; n++) {
+        double y = (double)n * A->dy, size = (n ? 2 : 1) * exp(A->re[n]) * (1 + 1e-9);
+        if (A->step > 0) {
+            double b = 1 / hypot(above, bend * sin(0.5 * y));
+            A->sums[0] += size;
+            A->sums[1] += size * b;
+            A->sums[2] += size * b * b;
+        } else {
+            double off = A->round[n] + A->node[n] + HS_U * (200 + (double)A->last + 5 * fabs(A->im[n] - A->eps * y));
+            A->sums[0] += size * hs_one_grown_upper(off + 5 * HS_U * fabs(A->eps) * y);
+            A->sums[1] += size * y;
+        }
     }
 }
 
-/* re becomes |f|, im its argument. */
-static void moduli(hs_mixed *A)
+/* The logarithms become terms, for A->eps and all others. */
+static void freeze(hs_mixed *A)
 {
     const hs_law *laws = (const hs_law *)A->laws;
+    hs_nodes F;
+    double V0;
     int64_t n;
-    if (!A->near_atoms) exponentials_of(A->re, A->round, A->last + 1);
+    for (n = 0; n <= A->last; n++) A->round[n] += 3 * HS_U * (1 + fabs(A->re[n]));
     for (n = 0; n <= A->last && A->near_atoms; n++) {
-        A->round[n] += 3 * HS_U * (1 + fabs(A->re[n]));
         if (hs_stopped(A->poll, 20 * sqrt(laws[A->apart].k))) return;
         hs_laplace_rest(&laws[A->apart], (double)n * A->dy, A->node[n], &A->re[n], &A->im[n], &A->round[n]);
+        A->round[n] += 3 * HS_U * (1 + fabs(A->re[n]));
     }
+    A->frozen = A->eps;
+    if (A->step > 0) A->frozen = place_of(A, A->eps, &V0).rest > 0 ? within_period(A, V0 - A->places) : 0;
+    lay_sums(A);
+    F = mixed_nodes(A);
+    hs_nodes_freeze(&F);
+    A->rounding = F.rounding;
+    A->inner = F.inner;
+    for (A->turned = 0, n = 1; n <= A->last; n++)
+        A->turned += (fabs(A->re[n]) + fabs(A->im[n])) * (double)n * A->dy * (1 + HS_SUMS);
 }
 
 /* Whether a law makes tables at c, which serve other questions there. */
@@ -866,14 +743,14 @@ static int mixed_prepare(hs_mixed *A, int have_eps, double log_delta, double *wo
         if ((st = hs_mixed_parts(A) ? visit_parts(A) : visit(A, goal)) != HS_NO_DECAY) break;
     }
     if (st) return st;
-    moduli(A);
+    freeze(A);
     A->placed = 1;
     if (!A->near_atoms) return HS_OK;
     mixed_at(A, A->eps, &v);
     if (A->tail > 2 * part * A->rtol * v.value && v.value > 0) {
         A->placed = 0;
         if ((st = visit(A, part * A->rtol * v.value))) return st;
-        moduli(A);
+        freeze(A);
         A->placed = 1;
     }
     return HS_OK;

@@ -43,8 +43,8 @@ void hs_line_part_rows(hs_line_part *A, double eps, double reach, double *row)
     A->F = (hs_nodes){.c = A->c, .dy = A->dy, .eps = eps, .reach = reach, .N = n - 1, .re = row, .im = row + n};
     A->F.round = row + 2 * n;
     A->F.node = row + 3 * n;
-    A->F.a = row + 4 * n;
-    A->F.b = row + 5 * n;
+    A->a = row + 4 * n;
+    A->b = row + 5 * n;
 }
 
 int hs_line_part_log(double x, double v, double slope, double quad, double *out)

@@ -9,6 +9,7 @@ typedef struct {
     double c, dy, P, s_left;
     double s_right, log_tail, K[3], err[3];
     hs_nodes F;
+    double *a, *b; /* scratch: phi - 1 of one law */
 } hs_line_part;
 
 /* The sum of the line at eps: v->value with its errors and aliases, over e^log_scale; v->upper alone where it has no

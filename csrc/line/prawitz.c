@@ -176,17 +176,16 @@ static hs_nodes smoothed_nodes(const hs_prawitz *S)
     hs_nodes F = {.c = S->t, .dy = S->dy, .eps = S->eps, .reach = S->reach, .N = S->N, .re = S->re, .im = S->im};
     F.round = S->round;
     F.node = S->node;
-    F.a = S->zr;
-    F.b = S->zi;
     return F;
 }
 
-/* The nodes with their weights lam, at most 1 and 16 u off, which the errors of hs_nodes_freeze have room for. */
+/* The nodes with their weights lam, at most 1 and 16 u off. */
 static void smoothed_freeze(hs_prawitz *S)
 {
     hs_nodes F = smoothed_nodes(S);
     int64_t n;
     F.fit = S->run.n_fits ? S->fit : NULL;
+    F.kernel = 18 * HS_U;
     hs_nodes_freeze(&F);
     for (n = 0; n <= S->N; n++) {
         double lam = weight((double)n * S->dy / S->limit);

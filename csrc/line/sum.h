@@ -5,15 +5,17 @@
 #include "hs.h"
 #include "line/metric.h"
 
-/* The nodes z_n = c + i n dy, n = 0..N, for eps and all within reach of it. */
+/* The nodes z_n = c + i n dy, n = 0..N, for eps and all within reach of it. On a period of a lattice of step s, of
+ * `period` nodes, losses are in units of s: c is a tilt times s, dy is 2 pi/period, eps is a whole number. */
 typedef struct {
     double c, dy;
     double eps, reach;
     int64_t N;
+    double period, step;        /* 0 on a line */
+    double kernel;              /* what the kernel of a node may be off by, in parts of it, beside rounding */
     double *re, *im;            /* log f at the nodes; once frozen, f_n of sum.c */
     const double *round, *node; /* bounds of the errors of log f: rounding; quadrature and rules */
     const double *fit;          /* the part of rules in node, or NULL where there are none */
-    double *a, *b;              /* scratch, N + 1 doubles each */
     double rounding;            /* once frozen: bounds of the sums of the errors of f_n */
     double inner, fitted;       /* quadrature's and the rules', who share an error of f_n as they do that of log f_n */
 } hs_nodes;

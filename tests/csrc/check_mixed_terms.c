@@ -12,12 +12,15 @@
 #define hs_mixed_eps own_mixed_eps
 #define hs_mixed_cgf own_mixed_cgf
 #define hs_mixed_upper own_mixed_upper
-#define hs_mixed_place given_place /* and the period and the tilts of the aliases come from here */
+#define hs_mixed_place given_place   /* and the period and the tilts of the aliases come from here, */
+#define hs_nodes_freeze given_freeze /* and errors of the nodes */
 #include "line/mixed.c"
 #undef hs_mixed_place
+#undef hs_nodes_freeze
 #include "terms.h"
 
 void hs_mixed_place(hs_mixed *A);
+void hs_nodes_freeze(hs_nodes *F);
 
 enum { ROOM = 4000, NODES = 40000, LAWS = 2 };
 static const double FINE = 30;
@@ -30,8 +33,21 @@ typedef struct {
 } run;
 
 static double *work, period_of, depth_of; /* of the planned period, of the planned tilt */
+static double grown_node, grown_round;    /* by what nodes are off, and their claims grow */
 static int side_of;                       /* where the left tilt lies: 0 (0, c), 1 (-1, 0), 2 below -1; 3: as planned */
 static long n_work;
+
+/* Errors of the nodes as large as claimed. */
+void given_freeze(hs_nodes *F)
+{
+    int64_t n;
+    for (n = 0; n <= F->N; n++) {
+        F->re[n] += log1p(grown_node + grown_round);
+        ((double *)F->node)[n] += grown_node;
+        ((double *)F->round)[n] += grown_round;
+    }
+    hs_nodes_freeze(F);
+}
 
 static double exponent(const void *A, double s, double x) { return hs_mixed_total(A, s).K - s * x + hs_payoff(s); }
 
@@ -376,17 +392,19 @@ static int any_kind(run *R, int kind)
     return 1;
 }
 
-/* (1/N or dy/2pi) |f| |kernel| of node n > 0, both signs. */
+/* (1/N or dy/2pi) |f| |kernel| of node n > 0, both signs, of frozen nodes. */
 static double share(const hs_mixed *A, double eps, long n)
 {
-    double y = (double)n * A->dy, x, V0;
+    double V0, f = hypot(A->re[n], A->im[n]);
     gap at;
-    if (A->step == 0) return A->re[n] * A->dy / HS_PI / (hypot(A->c, y) * hypot(1 + A->c, y));
-    V0 = ceil(eps / A->step - A->shift);
-    x = A->step * (V0 + A->shift) - eps;
-    at = gap_of(A->c * A->step, A->step, x, A->step - x);
-    return 2 * A->re[n] * kernel_at(&at, y).size / (double)A->N;
+    if (A->step == 0) return f * A->dy / (2 * HS_PI);
+    at = place_of(A, eps, &V0);
+    return f * (at.p + at.q * exp(-A->c * A->step)) / (double)A->N;
 }
+
+/* |f| at node n. */
+static double modulus(const hs_mixed *A, long n)
+{ return hypot(A->re[n], A->im[n]) / (n ? 2 : 1) * exp(-kernel_log(A, (double)n * A->dy)); }
 
 /* Nodes cut short: the largest |f| of those left out (fall), and the sum (tail). */
 static void truncation(run *R, int kind)
@@ -412,7 +430,8 @@ static void truncation(run *R, int kind)
     if (kind == 5) fine.A.rtol = 1e-9;
     if (!lay(&fine, eps)) return;
     fine.A.re = memcpy(malloc(sizeof(double) * NODES), fine.A.re, sizeof(double) * NODES);
-    for (n = 1; n < fine.A.last && fine.A.re[n] > fall; n++) {}
+    fine.A.im = memcpy(malloc(sizeof(double) * NODES), fine.A.im, sizeof(double) * NODES);
+    for (n = 1; n < fine.A.last && modulus(&fine.A, n) > fall; n++) {}
     if (kind == 5) R->A.rtol = log_between(1e-4, 0.5);
     else R->A.n_nodes = n + 1;
     if (lay(R, eps) && R->A.last < fine.A.last && R->A.near_atoms == fine.A.near_atoms) {
@@ -420,13 +439,14 @@ static void truncation(run *R, int kind)
         for (n = R->A.last + 1; n <= fine.A.last; n++) {
             if (fine.A.round[n] > 1e-3) continue; /* |phi| is near 0 there, and 1 stands for what is not known */
             sum += share(&fine.A, eps, n);
-            most = fmax(most, fine.A.re[n]);
+            most = fmax(most, modulus(&fine.A, n));
         }
         term(tails[kind], sum, v.truncation, 1e-6 * sum);
         if (kind < 5)
             term(falls[kind], most, exp(-decay_lower(&R->A, (double)R->A.last * R->A.dy, &area)), 1e-6 * most);
     }
     free(fine.A.re);
+    free(fine.A.im);
 }
 
 /* Errors as large as their claims, put into a line or a period: K, the nodes turned so that all errors add, the
@@ -436,7 +456,7 @@ static void injected(run *R, int lattice, int what)
     static const char *names[2][5] = {{"mixed-k", "mixed-inner", "mixed-rounding", "", ""},
                                       {"period-k", "period-inner", "period-rounding", "period-shift", "period-step"}};
     double d = log_between(1e-7, 0.1), claimed;
-    long n;
+    int found;
     hs_law_value bulk;
     hs_value fine, v;
     begin(R, FINE);
@@ -449,10 +469,11 @@ static void injected(run *R, int lattice, int what)
         R->A.K[0] -= d;
         R->A.err[0] += d;
     }
-    for (n = 0; n <= R->A.last && (what == 1 || what == 2);
-         n++) { /* all of one sign: at least the first half of the nodes adds up */
-        R->A.re[n] *= 1 + d;
-        (what == 1 ? R->A.node : R->A.round)[n] += d;
+    if (what == 1 || what == 2) { /* all of one sign: at least the first half of the nodes adds up */
+        *(what == 1 ? &grown_node : &grown_round) = d;
+        found = lay(R, R->A.eps);
+        grown_node = grown_round = 0;
+        if (!found) return;
     }
     if (what == 3) {
         R->A.d_shift += d * R->A.step;
@@ -736,7 +757,7 @@ static void not_visited(run *R)
         for (i = 0; i < 2; i++) hs_law_nodes(&R->laws[i], R->A.dy, n, HS_LAW_BLOCK, re, im, round, node);
         for (i = 0; i < HS_LAW_BLOCK; i++) {
             double y = (double)(n + i) * R->A.dy;
-            if (n + i <= R->A.last && R->A.re[n + i] > 0) continue;
+            if (n + i <= R->A.last && modulus(&R->A, n + i) > 0) continue;
             if (round[i] < 1e-3) sum += exp(re[i] - 0.5 * R->A.smooth * y * y) * R->A.dy / HS_PI / (y * y);
         }
     }
