@@ -33,11 +33,11 @@
  * What it does not do: choose what an interval of w means for a pair (w has no safe direction); n above 2^53.
  */
 #include "hs.h"
+#include "special.h"
 #include <float.h>
 #include <math.h>
 
 #define E LDBL_EPSILON
-#define HALF_ULP 1.1102230246251565e-16 /* u = 2^-53 */
 #define LOG_SQRT_2PI 0.918938533204672741780329736405617640L
 #define TWO_PI 6.283185307179586476925286766559005768L
 
@@ -170,7 +170,7 @@ static double loss_at(double q, double q_err, double up, double down, double x, 
 {
     factor a = factor_at(up, q, q_err, x), b = factor_at(down, q, q_err, -x);
     *slope = up * a.share + down * b.share;
-    *err = HALF_ULP * (a.err + b.err + fabs(a.l - b.l));
+    *err = HS_U * (a.err + b.err + fabs(a.l - b.l));
     return a.l - b.l;
 }
 
@@ -194,7 +194,7 @@ static double root(double q, double q_err, double up, double down, double s, dou
     double wall = log1p(-q), lo = -HUGE_VAL, hi = HUGE_VAL, x;
     double slope, err, step, L;
     int it;
-    *edge = HALF_ULP * (4 * fabs(wall) + (4 + q_err) * q / (1 - q));
+    *edge = HS_U * (4 * fabs(wall) + (4 + q_err) * q / (1 - q));
     if (down == 0 && s <= wall) return -HUGE_VAL;
     if (up == 0 && s >= -wall) return HUGE_VAL;
     x = start(q, up, down, s, last);
@@ -222,7 +222,7 @@ int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n,
 {
     double *y_below = tails, *y_above = tails + n, *x_below = tails + 2 * n;
     double *x_above = tails + 3 * n, *rel = tails + 4 * n;
-    const double r = 0.70710678118654752440;
+    const double r = HS_SQRT_HALF;
     double x = 0, before = 0, one;
     int64_t i;
     if (!(q > 0 && q < 1 && up >= 0 && down >= 0 && up + down > 0 && n >= 0)) return HS_BAD_ARGUMENT;
@@ -241,7 +241,7 @@ int hs_sampling_tails(double q, double q_err, double up, double down, int64_t n,
         y_below[i] = (1 - q) * z + q * 0.5 * erfc((up - x) * r);
         x_below[i] = (1 - q) * z + q * 0.5 * erfc((-down - x) * r);
         reach = fabs(x) < HUGE_VAL ? fabs(x) + up + down + 1 : 0;
-        rel[i] = HALF_ULP * (24 + q_err / (1 - q) + 8 * reach * reach);
+        rel[i] = HS_U * (24 + q_err / (1 - q) + 8 * reach * reach);
     }
     return HS_OK;
 }

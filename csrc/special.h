@@ -45,6 +45,10 @@
 #define HS_U 1.1102230246251565e-16 /* 2^-53 */
 #define HS_PI 3.14159265358979323846
 #define HS_LOG_SQRT_2PI 0.91893853320467274178
+#define HS_SQRT_2PI 2.50662827463100050242
+#define HS_NORMAL_PEAK 0.39894228040143267794 /* 1/sqrt(2 pi) */
+#define HS_SQRT_HALF 0.70710678118654752440
+#define HS_LOG_2 0.69314718055994530942
 #define HS_MAGIC 6755399441055744.0 /* 1.5 * 2^52: adding it rounds to the nearest integer, left in the low bits */
 
 /* Eight lanes, as vectors of the width that the machine has registers for: wider ones go through memory. A lane sees

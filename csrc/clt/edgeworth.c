@@ -25,7 +25,6 @@
 #include "law/laplace_step.h"
 
 #define HERMITE_MAX 8
-#define SQRT_2PI 2.50662827463100050242
 #define WINDOW 12.0 /* e^{-72} at its edge */
 #define BLOCK 64
 
@@ -38,7 +37,7 @@ typedef struct {
  * nothing. */
 HS_CLONES static void normal_block(double m, double q, double h, double g0, int count, nodes *N)
 {
-    double lq = log(q), scale = h / SQRT_2PI;
+    double lq = log(q), scale = h / HS_SQRT_2PI;
     int j;
     for (j = 0; j < BLOCK; j++) {
         double g = g0 + j * h, v = m * g - 0.5 * m * m, U, t;
@@ -198,7 +197,7 @@ static void mills(double w, int n, double *r)
     double ratio;
     if (w < 1) {
         double e = exp(-0.5 * w * w);
-        r[0] = 0.5 * SQRT_2PI * erfc(w * 0.70710678118654752440);
+        r[0] = 0.5 * HS_SQRT_2PI * erfc(w * HS_SQRT_HALF);
         r[1] = e - w * r[0];
         for (j = 1; j < n; j++) r[j + 1] = j * r[j - 1] - w * r[j];
         return;
@@ -250,7 +249,7 @@ static void survival(const double *T, const double *c, int top, double x, double
     mills(z, 1, r);
     if (z < 1) {
         *log_scale = 0;
-        *value = r[0] / SQRT_2PI + exp(lphi) * S;
+        *value = r[0] / HS_SQRT_2PI + exp(lphi) * S;
         return;
     }
     *log_scale = lphi;
@@ -279,10 +278,10 @@ static void one_sequence(const double *T, const double *c, int top, double eps, 
     if (B < 0.01) { /* R(z) - R(z+B) by its Taylor series: the difference would lose u/B */
         for (lead = 0, j = HERMITE_MAX; j > 0; j--) lead = B / j * (rz[j] - lead);
         *log_scale = z < 1 ? 0 : phi;
-        *value = z < 1 ? lead / SQRT_2PI + exp(phi + rise) * sum : lead + exp(rise) * sum;
+        *value = z < 1 ? lead / HS_SQRT_2PI + exp(phi + rise) * sum : lead + exp(rise) * sum;
     } else if (z < 1) {
         *log_scale = 0;
-        *value = rz[0] / SQRT_2PI + exp(phi + rise) * (sum - r[0]);
+        *value = rz[0] / HS_SQRT_2PI + exp(phi + rise) * (sum - r[0]);
     } else {
         *log_scale = phi;
         *value = rz[0] - r[0] + sum;

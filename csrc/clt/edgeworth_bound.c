@@ -109,7 +109,7 @@ static int add_panels(bounded *S, double lo, double hi)
                 add_point(S, 2 * s - m, 16 * HS_U * m, s0 * S->w[j] * 0.5 * exp(-s), HS_U * (30 + 8 * m));
             else
                 add_point(S, m * s - 0.5 * m * m, HS_U * m * (6 * S->span + 3 * fabs(s) + 3 * m),
-                          s0 * S->w[j] * 0.39894228040143267794 * exp(-0.5 * s * s),
+                          s0 * S->w[j] * HS_NORMAL_PEAK * exp(-0.5 * s * s),
                           HS_U * (30 + 2 * s * s + 6 * fabs(s) * S->span));
         }
         for (j = 0; j < COUNT; j++) S->sum[j] += before[j];

@@ -66,7 +66,7 @@ static int normal_part(double t, double d, double s, double *value, double *rel)
     shift = HS_U * (4 * t * s + 4 * fabs(gam) + 2 * s);
     da = alp > 1 ? 1 / alp : 1 + fabs(alp); /* [theory: saddle.mills] */
     db = bet > 1 ? 1 / bet : 1 + fabs(bet);
-    *value = exp(-0.5 * gam * gam) * (qa - qb) * 0.39894228040143267794;
+    *value = exp(-0.5 * gam * gam) * (qa - qb) * HS_NORMAL_PEAK;
     *rel = 1.01 * ((ea + da * shift) * qa + (eb + db * shift) * qb) / (qa - qb) + HS_U * (4 * gam * gam + 8);
     return qa > qb && *rel < 0.5;
 }

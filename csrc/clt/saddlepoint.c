@@ -504,7 +504,7 @@ int hs_saddle_moments_upper(const hs_run *run, int have_eps, double value, const
 static double ceiling_upper(const hs_tilted *T)
 {
     double t = T->t, lf = hs_payoff(t);
-    double top = 0.39894228040143267794 / (sqrt(T->d[2]) * t * (1 + t)) + 2 * exp(lf) * T->kolmogorov;
+    double top = HS_NORMAL_PEAK / (sqrt(T->d[2]) * t * (1 + t)) + 2 * exp(lf) * T->kolmogorov;
     lf = fmin(lf, log(top));
     return T->K + T->K_err + lf + HS_U * (8 * fabs(T->K) + 16 * (1 + fabs(lf)));
 }

@@ -31,7 +31,7 @@ enum {
 /* Phi(z), and what it may be off by where the terms of z have this size. */
 static double normal_at(double z, double size, double *error)
 {
-    const double r = 0.70710678118654752440, off = 32 * HS_U + 8 * HS_U * size * (fabs(z) + 1);
+    const double r = HS_SQRT_HALF, off = 32 * HS_U + 8 * HS_U * size * (fabs(z) + 1);
     double value = 0.5 * erfc(-z * r);
     *error = off < HALF_KNOWN ? value * off : erfc(-(z + 8 * HS_U * size) * r);
     return value;
@@ -48,7 +48,7 @@ static double priced_at(double mu, double t, double eps, double a, double size, 
         *error *= exp(eps);
         return value;
     }
-    value = exp(power) * 0.39894228040143267794 * hs_mills(-z, &rel);
+    value = exp(power) * HS_NORMAL_PEAK * hs_mills(-z, &rel);
     rel += 32 * HS_U + 4 * HS_U * fabs(eps - t) + 8 * HS_U * size * (fabs(a) + 1);
     *error = rel < HALF_KNOWN ? value * rel : exp(power + rel);
     return value;
@@ -148,7 +148,7 @@ static hs_gdp_point on_chord(double mu, double far, const hs_gdp_point *p, const
     at.high = (p->high + fall * share) * (1 + 16 * HS_U) + wide * fabs(fall);
     at.left = (p->left + rise * share) * (1 - 16 * HS_U) - wide * fabs(rise);
     at.mu = p->mu + (q->mu - p->mu) * ((eps - p->eps) / (q->eps - p->eps));
-    at.rough = exp(-0.5 * z * z - HS_LOG_SQRT_2PI) * (mu - at.mu) > far * erfc(-z * 0.70710678118654752440);
+    at.rough = exp(-0.5 * z * z - HS_LOG_SQRT_2PI) * (mu - at.mu) > far * erfc(-z * HS_SQRT_HALF);
     return at;
 }
 
@@ -187,7 +187,7 @@ static double fitted(const hs_gdp_point *p, double close)
     if (!(p->low > 0 && aim > 0)) return 0;
     if (!(mu > 0)) mu = fmax(LEAST, fmax(2.5 * p->low, sqrt(w * w + 2 * eps) - w));
     for (i = 0; i < 60; i++) {
-        double a = 0.5 * mu - eps / mu, b = -0.5 * mu - eps / mu, r = 0.70710678118654752440, last = mu;
+        double a = 0.5 * mu - eps / mu, b = -0.5 * mu - eps / mu, r = HS_SQRT_HALF, last = mu;
         double value = 0.5 * (erfc(-side * a * r) - side * exp(eps) * erfc(-b * r));
         double slope = side * exp(-0.5 * a * a - HS_LOG_SQRT_2PI);
         if (!(value > 0 && slope != 0)) break;

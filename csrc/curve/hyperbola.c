@@ -340,7 +340,7 @@ static double one_jump(const hs_job *J, double log_delta)
         double d = 0;
         for (i = 0; i < J->branches; i++) {
             const hs_hyp_branch *at = &J->branch[i];
-            double m = at->up, g = log(expm1(eps) / at->q + (at->down > 0 ? 1e-300 : 1)) / m, r2 = 0.7071067811865476;
+            double m = at->up, g = log(expm1(eps) / at->q + (at->down > 0 ? 1e-300 : 1)) / m, r2 = HS_SQRT_HALF;
             d += J->k[at->step] * at->w * at->q * 0.5 *
                  (erfc((g - 0.5 * m) * r2) - exp(g * m) * erfc((g + 0.5 * m) * r2));
         }

@@ -174,7 +174,7 @@ static inline void turn_line(int n, double top, double *restrict f, double *rest
 HS_CLONES void hs_line_node(const hs_line *L, double x, double y, double *out, double *tmp)
 {
     double a = sqrt(x * x + y * y), top;
-    double size, scale = L->h * 0.39894228040143267794; /* h/sqrt(2 pi) */
+    double size, scale = L->h * HS_NORMAL_PEAK;
     double *restrict f = tmp, *restrict re = tmp + HS_HYP_TMP, *restrict im = tmp + 2 * HS_HYP_TMP,
                      *restrict er = tmp + 3 * HS_HYP_TMP;
     const double *restrict cr = L->cr, *restrict ci = L->ci, *restrict lr = L->lr;

@@ -20,7 +20,7 @@
 /* tail masses at x: lower for x <= 0, upper (negated, so that a difference is one subtraction) for x > 0 */
 static double tail(double x)
 {
-    double a = 0.5 * erfc(fabs(x) * 0.70710678118654752);
+    double a = 0.5 * erfc(fabs(x) * HS_SQRT_HALF);
     return x > 0 ? -a : a;
 }
 
@@ -107,7 +107,7 @@ int hs_grid_log_mgf(int64_t j0, int64_t n, double dx, const double *p, double t,
     int64_t i;
     for (i = 0; i < n; i++)
         if (p[i] > 0) {
-            double size = t * ((double)(j0 + i) * dx) + 0.69314718055994531 * ilogb(p[i]);
+            double size = t * ((double)(j0 + i) * dx) + HS_LOG_2 * ilogb(p[i]);
             if (size > top) top = size;
         }
     if (!(top > -HUGE_VAL && top < HUGE_VAL)) return HS_OUT_OF_RANGE;

@@ -168,7 +168,7 @@ static int64_t nodes(const double *step, double p, const hs_rule *rule, int64_t 
             d = log(0.25 * m * rule->w[i]) - 0.5 * m * (1 + rule->x[i]);
         } else {
             v = i == rule->n ? -m : m;
-            d = (i == rule->n ? 0 : -m) - 0.69314718055994531; /* log 2 */
+            d = (i == rule->n ? 0 : -m) - HS_LOG_2;
         }
         v = sampled(v, step[RATE]);
         loss[i] = step[BACK] != 0 ? -v : v;

@@ -18,7 +18,7 @@
 
 static void normal(double x, double *below, double *above)
 {
-    double a = 0.5 * erfc(fabs(x) * 0.70710678118654752);
+    double a = 0.5 * erfc(fabs(x) * HS_SQRT_HALF);
     *below = x > 0 ? 1 - a : a;
     *above = x > 0 ? a : 1 - a;
 }

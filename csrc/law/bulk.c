@@ -55,7 +55,7 @@ static double tail_mass(double x, double log_unit, double *err)
 {
     double r;
     *err = HS_U * (2.5 * x * x + 3 * fabs(x) + 24 + 4 * fabs(log_unit));
-    if (x < 5) return 0.5 * erfc(x * 0.70710678118654752440) * exp(-log_unit);
+    if (x < 5) return 0.5 * erfc(x * HS_SQRT_HALF) * exp(-log_unit);
     r = hs_mills(x, err);
     *err += HS_U * (4 * x * x + 4 * fabs(log_unit) + 20);
     return r * exp(-0.5 * x * x - HS_LOG_SQRT_2PI - log_unit);

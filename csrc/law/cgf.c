@@ -90,7 +90,7 @@ static hs_cgf finish(const double *s, double h, double top)
 {
     hs_cgf out;
     double M;
-    h /= 2.50662827463100050242;
+    h /= HS_SQRT_2PI;
     M = top > 3 ? s[0] * h : 1 + s[0] * h;
     out.K = top > 3 ? top + log(M) : log1p(s[0] * h);
     out.K1 = s[1] * h / M;

@@ -42,10 +42,10 @@ int hs_laplace_step_grid(hs_grid *G, double m, double q, const hs_rule *rule, do
         int i = j - 2;
         if (j == 0) {
             v = -m;
-            lw = -0.69314718055994530942;
+            lw = -HS_LOG_2;
         } else if (j == 1) {
             v = m;
-            lw = -0.69314718055994530942 - m;
+            lw = -HS_LOG_2 - m;
         } else if (j < n) {
             double y = (2 * (i / rule->n) + 1 + rule->x[i % rule->n]) * half;
             v = 2 * y - m;

@@ -12,7 +12,7 @@ double hs_mills(double z, double *rel_err)
     int n;
     if (z < 10) {
         *rel_err = HS_U * (2.5 * z * z + 3 * fabs(z) + 24);
-        return 1.25331413731550025121 * exp(0.5 * z * z) * erfc(z * 0.70710678118654752440);
+        return 1.25331413731550025121 * exp(0.5 * z * z) * erfc(z * HS_SQRT_HALF);
     }
     for (r = z + 6.5 / z, n = 12; n > 0; n--) r = z + n / r;
     *rel_err = 8 * HS_U;

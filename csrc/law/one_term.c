@@ -219,7 +219,7 @@ HS_CLONES static void rejected_at(const hs_rejected *R, double x, const double *
                                   double *restrict k, double *restrict at, double *restrict off)
 {
     const double m = R->m, v = m * m, b = R->b, eta = R->eta;
-    const double scale = 0.39894228040143267794 / m, x1 = x < 0 ? -x : x, last = R->last;
+    const double scale = HS_NORMAL_PEAK / m, x1 = x < 0 ? -x : x, last = R->last;
     const double by_m = 1 / m, by_eta = 1 / eta;
     int64_t i;
     for (i = 0; i < n; i++) {
@@ -258,7 +258,7 @@ int hs_term_jumps(const hs_rejected *R, int64_t n_x, const double *x, int64_t n_
             rejected_at(R, x[i], y + j, n, k, at, rough);
             if (!(at[0] > -R->last)) break; /* nor is a later one */
             for (l = 0; l < n; l++) {
-                if (k[l] > 0 && at[l] < 8.5) k[l] *= 0.5 * erfc(-0.70710678118654752 * at[l]);
+                if (k[l] > 0 && at[l] < 8.5) k[l] *= 0.5 * erfc(-HS_SQRT_HALF * at[l]);
                 sum += k[l] * p[j + l];
                 lost += k[l] * off[j + l];
                 moved += k[l] * rough[l] * fabs(p[j + l]);
@@ -289,7 +289,7 @@ HS_CLONES static void later_terms(double m, double scale, double d, double x, in
 int hs_term_two(double m, double peak, int64_t n_x, const double *x, int64_t n, const double *cell, int64_t shells,
                 const double *shell, double *out)
 {
-    const double scale = 0.39894228040143267794 / m;
+    const double scale = HS_NORMAL_PEAK / m;
     int64_t i, j, l;
     if (!(m > 0 && n_x > 0 && n > 0 && shells > 0 && shells <= BLOCK)) return HS_BAD_ARGUMENT;
     for (i = 0; i < n_x; i++) {
