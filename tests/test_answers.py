@@ -145,6 +145,34 @@ def test_the_estimate_lies_between_the_ends_next_to_delta_1(adjacency):
         assert one.lower <= one.estimate <= one.upper <= 1
 
 
+BELOW = [
+    (hs.poisson_subsampled(hs.gaussian(20.0), 0.0034443093849338326) * 42001, {}),
+    (hs.poisson_subsampled(hs.gaussian(607.8), 0.9235) * 1066, {}),
+    (hs.gaussian(105622325.77) * 10**12, {"adjacency": "replace_one"}),
+    (
+        hs.truncated_poisson_subsampled(hs.gaussian(2.0), 0.01, dataset_size=1000, max_batch=20) * 200,
+        {"adjacency": "zero_out"},
+    ),
+]
+
+
+@pytest.mark.parametrize("direction", ["both", "remove", "add"])
+@pytest.mark.parametrize("run, options", BELOW, ids=range(len(BELOW)))
+def test_below_zero_is_the_other_direction_above(run, options, direction):  # [theory: pair.reversal]
+    """delta(eps) = 1 - e^eps + e^eps delta'(-eps), also where the last term is far below the digits of the first; one
+    by one and many at once."""
+    mirror = {"remove": "add", "add": "remove"}.get(direction, "both")
+    eps = -np.geomspace(1e-9, 9.0, 40)
+    many = hs.delta(run, eps, direction=direction, **options)
+    other = hs.log_delta(run, -eps, direction=mirror, **options)
+    for i, e in enumerate(eps.tolist()):
+        one = hs.delta(run, e, direction=direction, **options)
+        low, high = (-math.expm1(e) + math.exp(e + end[i]) for end in (other.lower, other.upper))
+        for found in (one, many[i]):
+            assert found.lower <= high * (1 + 1e-15) and low * (1 - 1e-15) <= found.upper
+            assert found.upper - found.lower < 1e-7 * found.upper
+
+
 # Jumps
 
 

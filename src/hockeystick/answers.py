@@ -46,6 +46,11 @@ class Point(NamedTuple):
         low = log_floor(eps).lower if eps < 0 else -math.inf
         return self._replace(lower=max(self.lower, low), upper=min(self.upper, 0.0))
 
+    def reversed(self, eps: float) -> Point:
+        """What this says of the other order of both laws at -eps, eps < 0: see `reversed_rows`."""
+        row = reversed_rows(np.array([(*self[:3], *self.terms)]), np.array([eps]))[0].tolist()
+        return Point(*row[:3], tuple(row[3:]), self.route)
+
     def of_delta(self) -> Point:
         """The same ends of delta itself, rounded outward."""
         lower, estimate, log_upper, terms, route = self
@@ -55,6 +60,19 @@ class Point(NamedTuple):
     def at_most(self, delta: float) -> bool:
         """Whether delta(eps) <= delta is proved."""
         return self.upper <= log_lower(delta)
+
+
+def reversed_rows(rows: np.ndarray, eps: np.ndarray) -> np.ndarray:
+    """log_lower, log_estimate, log_upper, terms at every eps < 0 from those of the other order of both laws at -eps:
+    delta(eps) = 1 - e^eps + e^eps delta'(-eps) [theory: pair.reversal]. Both terms are positive, and each operation
+    errs by u or two of what it makes."""
+    floor, a = -np.expm1(eps), np.exp(eps)
+    made = np.empty_like(rows)
+    made[:, :3] = np.log(floor[:, None] + a[:, None] * np.exp(rows[:, :3]))
+    made[:, 3:] = rows[:, 3:] * (a * np.exp(rows[:, 1] - made[:, 1]))[:, None]
+    made[:, 0] -= log_slack(made[:, 0])
+    made[:, 2] = np.minimum(made[:, 2] + log_slack(made[:, 2]), 0.0)
+    return made
 
 
 class Root(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..answers import ZERO, Point, Root
+from ..answers import ZERO, Point, Root, meet
 from ..arguments import log_lower, log_upper
 from ..bound import AccuracyError
 from ..outward import log_floor
@@ -24,6 +24,9 @@ from .question import SHARP
 
 LOG_NEAR_ONE = -1e-3
 """log of a delta from which a wide one may be better known by its distance from 1."""
+
+NOTHING = 45.0
+"""Nats below 1 - e^eps from which on an upper end of e^eps delta'(-eps) is known well enough."""
 
 NEAR_ONE = 0.5
 """A delta from which a root is asked first whether it is 0."""
@@ -49,7 +52,23 @@ class Route(NamedTuple):
 
 
 def _contour(question, have_eps: int, add: int, at: float):
-    return (_contour_point if have_eps else _contour_root)(question, add, at)
+    if not have_eps:
+        return _contour_root(question, add, at)
+    found = _contour_point(question, add, at)
+    if at >= 0 or (found and found.width <= question.sharp):
+        return found
+    return meet(found, _reversed_point(question, add, at), question.run)
+
+
+def _reversed_point(question, add: int, eps: float) -> Point | None:
+    """The point at eps < 0 by the other direction at -eps, of which an upper end will do where it is nothing next to
+    1 - e^eps [theory: pair.reversal]; of runs whose directions are mirror images by their rows."""
+    if not question.gaussian and paired_steps(question.run, question.adjacency, bool(add)) is None:
+        return None
+    found = _contour_point(question, 1 - add, -eps)
+    if not (found and found.width <= question.sharp):
+        found = bounds.far_below(question, 1 - add, -eps, log_floor(eps).lower - NOTHING) or found
+    return found and found.reversed(eps)
 
 
 def _contour_point(question, add: int, eps: float):
