@@ -230,7 +230,7 @@ def point(parts, eps: float, rtol: float | None, n_threads: int = 1, quick: bool
             break  # of a curve that lies below what its tails are known to
         # Rounding (that of the stages, or a floor, which finer meshes raise) makes the width, or more than was asked
         # for; or it will, if it grows once more as it did, and that takes long to see.
-        ahead, rounded = terms.rounding * terms.rounding / rounded if finer else 0.0, terms.rounding
+        ahead, rounded = terms.rounding * terms.rounding / rounded if finer and rounded else 0.0, terms.rounding
         in_vain = ahead > 0.9 * narrowest and curve.laws.upper.steps.p.size > QUICK
         if in_vain or terms.rounding > min(0.4 * (high - low), goal * mid if rtol else math.inf):
             if not limits.evolving:
