@@ -48,8 +48,9 @@ class Point(NamedTuple):
 
     def reversed(self, eps: float) -> Point:
         """What this says of the other order of both laws at -eps, eps < 0: see `reversed_rows`."""
-        row = reversed_rows(np.array([(*self[:3], *self.terms)]), np.array([eps]))[0].tolist()
-        return Point(*row[:3], tuple(row[3:]), self.route)
+        row = reversed_rows(np.array([(*self[:3], *self.terms)]), np.array([eps]))[0]
+        low, mid, high, *terms = row.tolist()
+        return Point(low, mid, high, tuple(terms), self.route)
 
     def of_delta(self) -> Point:
         """The same ends of delta itself, rounded outward."""
