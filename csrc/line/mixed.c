@@ -922,6 +922,42 @@ static void try_at_root(hs_mixed *A, double log_delta, double *work, tried *know
     try_root(A, 1, log_delta, 1, work, known);
 }
 
+/* Newton steps that place the contour anew each time, from the bulk outwards: log delta is nearly linear in the tail;
+ * where that overshoots, delta is convex in e^eps, so that the tangent there falls short. Then the root on the contour
+ * that is near enough. Some lines that do not end cost as much as a line may; more of them would not tell more. Steps
+ * of an epoch at delta 1e-30 need it: their points end between the mean and the first estimate. */
+static int chase(hs_mixed *A, double log_delta, double *work, hs_crossing *out)
+{
+    double e = hs_mixed_estimate(A, 0).mean, lo = -HUGE_VAL, hi = HUGE_VAL;
+    double gap, next;
+    int64_t nodes = 0;
+    hs_value v;
+    int it, st;
+    for (it = 0; it < 60 && nodes < 2 * A->n_nodes; it++, nodes += A->last) {
+        if (hs_stopped(A->poll, 0)) return HS_INTERRUPTED;
+        A->eps = e;
+        A->t = 1;
+        st = mixed_prepare(A, 1, 0, work);
+        if (st == HS_OK) mixed_at(A, e, &v);
+        if (st == HS_TOO_MANY_NODES) return st;
+        if (st || !(v.value > 0 && v.slope > 0)) {
+            hi = e;
+            next = 0.5 * (lo + hi);
+        } else {
+            gap = v.log_scale + log(v.value) - log_delta;
+            if (fabs(gap) < 0.3) return mixed_root(A, log_delta, out);
+            if (gap > 0) lo = e;
+            else hi = e;
+            next = e + gap * v.value / v.slope;
+            if (!(next < hi && next > lo))
+                next = gap > 0 ? e + log1p(-expm1(-gap) * v.value / v.slope) : 0.5 * (lo + hi);
+        }
+        if (!(next > lo && next < hi && fabs(next) < 1e300)) return HS_NO_BRACKET;
+        e = next;
+    }
+    return HS_NO_BRACKET;
+}
+
 /* The leading-order estimate of eps places the first line; where that is poor, the root found places another, or a line
  * at the mean does, and where it is wide, one lies lower. Where a place is known, one line. */
 int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs_crossing *out)
@@ -955,6 +991,11 @@ int hs_mixed_eps(hs_mixed *A, double log_delta, double *work, int64_t n_work, hs
         A->eps = hs_mixed_estimate(A, 0).mean;
         try_root(A, 1, log_delta, 1, work, &known);
         try_at_root(A, log_delta, work, &known);
+    }
+    if (known.st == HS_NO_BRACKET) {
+        A->lower = 1;
+        if ((known.st = chase(A, log_delta, work, &known.at)) <= HS_LOOSE)
+            keep_place(A, known.at.estimate, &known.least);
     }
     *out = known.at;
     return known.st;
