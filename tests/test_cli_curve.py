@@ -48,8 +48,8 @@ def test_adjacency(capsys, monkeypatch, adjacency):
     assert eps["upper"] == hs.epsilon(run, 1e-5, adjacency=adjacency).upper
     delta = rows(capsys, "curve", "1:0.01:100", "--eps", "0:1:2", *options)[-1]
     assert delta["upper"] == hs.delta(run, 1.0, adjacency=adjacency).upper
-    fnr = rows(capsys, "tradeoff", "1:0.01:100", "--fpr", "0.1:0.5:2", *options)[-1]
-    assert fnr["upper"] == hs.tradeoff(run, fnr["fpr"], adjacency=adjacency).upper
+    fnr = rows(capsys, "tradeoff", "1:0.01:100", "--fpr", "0.1:0.5:2", *options)
+    assert [row["upper"] for row in fnr] == hs.tradeoff(run, [0.1, 0.5], adjacency=adjacency).upper.tolist()
 
 
 def test_curve_of_a_log(capsys, tmp_path):

@@ -15,7 +15,7 @@ RUNS = {
     "lattice": hs.randomized_response(0.4) * 30,
     "atoms": ATOMS * 12,
     "laplace": hs.laplace(1.3) * 9,
-    "one laplace": hs.laplace(2.0) * 2,
+    "one laplace": hs.laplace(1.3) * 2,
     "discrete": hs.discrete_gaussian(4.0) * 20,
     "mixed": hs.compose((ATOMS, 3), (hs.laplace(2.0), 4), (hs.gaussian(3.0), 2)),
     "sampled": hs.poisson_subsampled(hs.laplace(1.0), 0.1) * 40,

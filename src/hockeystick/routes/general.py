@@ -247,7 +247,8 @@ def _root(question, found: Finite, add: int, delta: float):
         question.why = NOT_FOUND
         at_zero = _point(question, found, add, 0.0)
         return Root(0.0, 0.0, 0.0, ZERO, "contour") if at_zero and at_zero.at_most(delta) else None
-    mid, high = 0.5 * (first.estimate + last.estimate), last.upper if visible else wall_upper(losses, least)
+    high = min(last.upper if visible else math.inf, wall_upper(losses, least))
+    mid = min(0.5 * (first.estimate + last.estimate), high)
     left_out = math.exp(math.log(lost) + 1e-9) / delta if lost else 0.0
     terms = _of_whole(last.terms, min(most / delta, 1.0), left_out, (most - visible) / delta if inexact else 0.0)
     return Root(max(first.lower, 0.0), max(mid, 0.0), max(high, 0.0), terms, "contour")
