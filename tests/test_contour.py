@@ -87,6 +87,14 @@ def drawn_branches(rng, kind):
     ]
 
 
+@pytest.mark.parametrize("delta", [1e-200, 1e-239, 1e-280])
+def test_lines_of_few_nodes_keep_to_few(delta):
+    """Frequencies beyond those that a short line needs have no inner grid at deep deltas of next to no loss."""
+    run = hs.poisson_subsampled(hs.gaussian(5724470.334886447), 0.016062720872924464) * 2
+    b = hs.epsilon(run, delta)
+    assert b.route == "contour" and b.upper - b.lower < 1e-9 * b.upper
+
+
 @pytest.mark.parametrize("kind", range(5))
 def test_two_runs_of_pairs_on_the_hyperbola(kind):  # [theory: hyperbola.two-sided, hyperbola.two-sheets]
     rng, seen = np.random.default_rng(kind), 0

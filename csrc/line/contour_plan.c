@@ -138,11 +138,12 @@ static double needed(const hs_contour *C, double y)
 
 static double longest(const hs_contour *C) { return 0.97 * fmin(C->n_max, HS_OUTER_MAX / C->chunks) - 8; }
 
-/* Together with that at 0 a multiple of eight, as vectors take the rest one by one; of pairs a node costs more. */
+/* Together with that at 0 a multiple of eight, as vectors take the rest one by one; of pairs a node costs more, and of
+ * few nodes as many again would reach frequencies for which a step has no grid. */
 static int64_t nodes_up_to(const hs_contour *C, double y)
 {
     int64_t n = (int64_t)(1.02 * y / C->dy);
-    return hs_has_pairs(C) ? n + 3 : (n + 1) | 7;
+    return hs_has_pairs(C) || n < 32 ? n + 3 : (n + 1) | 7;
 }
 
 /* The first frequency found, up to cap, from which Psi is enough; HUGE_VAL if there is none. 1 - Psi is about d^2/2
