@@ -93,6 +93,7 @@ ENDED = [
     hs.approx_dp(0.4, 1e-3) * 3 + hs.randomized_response(0.2) * 2,
     hs.from_pmf([0.6, 0.3, 0.1, 0.0], [0.5, 0.0, 0.3, 0.2]) * 2,
     hs.from_curve([0.1, 0.5, 1.0], [0.2, 0.05, 1e-6]) + hs.discrete_gaussian(2.0),
+    hs.from_curve([0.01], [0.0], symmetric=False) * 10,
 ]
 
 
@@ -112,14 +113,14 @@ def test_what_holds_where_every_route_declines(run, direction):  # [theory: smal
             continue
         assert last.lower <= true.upper and true.lower <= last.upper and last.lower <= last.estimate <= last.upper
     if high < math.inf:
-        assert math.exp(last.upper) - math.exp(last.lower) < 2e-6 * high + 1e-9
+        assert math.exp(last.upper) - math.exp(last.lower) < 2e-6 * abs(high) + 1e-9
     for delta in (1e-9, 1e-3, 0.2):
         last, true = bounds.last_root(question, add, delta), hs.epsilon(run, delta, direction=direction)
         if last is None:
             assert high == math.inf or true.upper == math.inf
             continue
         assert last.lower <= true.upper and true.lower <= last.upper
-        assert high == math.inf or last.upper <= high * (1 + 1e-9)
+        assert high == math.inf or last.upper <= max(high, 0.0) * (1 + 1e-9)
 
 
 def test_auto_answers_what_a_grid_takes_long_for():
@@ -128,6 +129,8 @@ def test_auto_answers_what_a_grid_takes_long_for():
     rare = hs.poisson_subsampled(hs.gaussian(0.001), 3.56e-6) * 3
     for delta in (1e-5, 1e-12, 2e-290):
         assert 0 <= hs.epsilon(rare, delta, direction="add").upper <= -3.001 * math.log1p(-3.56e-6)
+    near_one = hs.delta(hs.gaussian(0.0037) * 22097, -27.6)
+    assert 1 - 1e-11 < near_one.lower <= near_one.upper <= 1
     weak = hs.delta(hs.k_ary_randomized_response(1e-16, 32228722) * 10**12, -1.3e-10, adjacency="zero_out")
     assert 1.2e-10 < weak.lower < weak.upper < 2e-3
     given = hs.poisson_subsampled(hs.from_curve([0.0], [0.0031], symmetric=False), 3.8e-10) * 10**12

@@ -232,8 +232,8 @@ def far_below(question, add: int, eps: float, log_enough: float) -> Point | None
 
 def last_point(question, add: int, eps: float) -> Point | None:
     """Where every route declines: delta(eps) is at least D, the mass of infinite losses, and 1 - e^eps; at most
-    max(0, 1 - e^eps) and the distance of both laws, and D + 1 - e^{eps-h} where no finite sum of losses exceeds h
-    [theory: small.ends]. None where these say no more than delta <= 1."""
+    max(0, 1 - e^eps) and the distance of both laws, D + 1 - e^{eps-h} where no finite sum of losses exceeds h, and what
+    the moments accountant says [theory: small.ends]. None where these say no more than 0 <= delta <= 1."""
     upper = -math.expm1(min(eps, 0.0)) + _variation_upper(question, add)
     least, most, high = 0.0, 0.0, question.wall if add else math.inf
     if not question.gaussian and not question.replaced:
@@ -243,11 +243,13 @@ def last_point(question, add: int, eps: float) -> Point | None:
     if high < math.inf:
         gap = max(high - eps, 0.0) + U * (abs(high) + abs(eps))
         upper = min(upper, most - math.expm1(-gap))
-    if not 0 < upper * UP < 1:
+    at = log_of(upper)
+    lower = max(log_floor(eps).lower if eps < 0 else -math.inf, log_of(least * DOWN) - log_slack(log_of(most)))
+    top = min(at + log_slack(at), 0.0) if upper > 0 else 0.0
+    if far := far_below(question, add, eps, top):
+        top = far.upper
+    if top == 0.0 and lower == -math.inf:
         return None
-    at = math.log(upper)
-    lower = max(log_floor(eps).lower if eps < 0 else -math.inf, log_of(least * DOWN) - log_slack(at))
-    top = at + log_slack(at)
     return Point(lower, top if lower == -math.inf else 0.5 * (lower + top), top, (0.0, 0.0, 0.0, 1.0), "exact")
 
 
@@ -257,7 +259,7 @@ def last_root(question, add: int, delta: float) -> Root | None:
     found, high = root_below(question, add, delta), question.wall if add else math.inf
     if not question.gaussian and not question.replaced:
         parts = question.losses(add)
-        high = wall_upper(parts, rest(parts, delta)[0])
+        high = max(wall_upper(parts, rest(parts, delta)[0]), 0.0)
     if high < (found.upper if found else math.inf):
         found = Root(0.0, high, high, (0.0, 0.0, 0.0, 1.0), "exact")
     return found
