@@ -149,6 +149,7 @@ BELOW = [
     (hs.poisson_subsampled(hs.gaussian(20.0), 0.0034443093849338326) * 42001, {}),
     (hs.poisson_subsampled(hs.gaussian(607.8), 0.9235) * 1066, {}),
     (hs.gaussian(105622325.77) * 10**12, {"adjacency": "replace_one"}),
+    (hs.compose_arrays(np.linspace(1.0, 2.0, 300), 0.01, 10), {"adjacency": "replace_one"}),
     (
         hs.truncated_poisson_subsampled(hs.gaussian(2.0), 0.01, dataset_size=1000, max_batch=20) * 200,
         {"adjacency": "zero_out"},

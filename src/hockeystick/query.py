@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from . import quantile, worst
-from .answers import ZERO, Point, Root, larger, meet, ordered, reversed_rows
+from .answers import ZERO, Point, Root, larger, meet, ordered
 from .arguments import exp_ends, exp_lower, exp_upper, log_lower, numbers, one_of, respelled
 from .bound import AccuracyError, Bound, Budget, contradiction
 from .outward import DOWN, UP
@@ -365,18 +365,19 @@ class _Settings(Question):
         """Deltas (or their logs) at many eps: what a route shares where that certifies, other points are asked one by
         one."""
         order = np.argsort(eps, kind="stable")
-        below = np.count_nonzero(eps < 0)
-        own, back = (order[below:], order[:below][::-1]) if self.gaussian else (order, order[:0])
         if self.shares is None:
-            self.shares = self._shared(float(eps[own[0]] if own.size else -eps[back[0]]))
+            self.shares = self._shared(float(eps[order[0]]))
         name = self.shares
-        rows = np.full((eps.size, 3 + len(TERMS.get(name, ()))), np.nan)
-        if name and own.size:
-            rows[own] = self._rows(name, eps[own])
-        if name and back.size:
-            turned = copy.copy(self)
-            turned.directions = self.directions if self.mirrored else tuple([1 - add for add in self.directions])
-            rows[back] = reversed_rows(turned._rows(name, -eps[back]), eps[back])
+        rows = np.full((eps.size, 3), np.nan)
+        if name:
+            share: Any = TABLE[name].points
+            at = eps[order]
+            rows = share(self, self.directions[0], at)
+            for add in self.directions[1:]:  # only where it is not certainly the smaller
+                matters = self._matters(add, at, rows[:, 0])
+                if matters.any():
+                    rows[matters] = _larger_rows(rows[matters], share(self, add, at[matters]))
+            rows[order] = rows.copy()
         shared = ~np.isnan(rows[:, 0])
         rows[:, 2] = np.minimum(rows[:, 2], 0.0)
         for i in np.flatnonzero(shared & ~(rows[:, 0] <= rows[:, 2])):
@@ -395,17 +396,6 @@ class _Settings(Question):
         return Bound(
             low.reshape(shape), mid.reshape(shape), high.reshape(shape), "+".join(sorted(routes)), True, budget
         )
-
-    def _rows(self, name: str, eps: np.ndarray) -> np.ndarray:
-        """log_lower, log_estimate, log_upper, terms at ascending eps by what a route shares, the larger over the
-        directions; NaN where it does not certify."""
-        share: Any = TABLE[name].points
-        rows = share(self, self.directions[0], eps)
-        for add in self.directions[1:]:  # only where it is not certainly the smaller
-            matters = self._matters(add, eps, rows[:, 0])
-            if matters.any():
-                rows[matters] = _larger_rows(rows[matters], share(self, add, eps[matters]))
-        return rows
 
     def _shared(self, eps: float) -> str:
         """The route whose points are shared: the one asked for, or what `auto` takes at one of the points; "" where

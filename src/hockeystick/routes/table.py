@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..answers import ZERO, Point, Root, meet
+from ..answers import ZERO, Point, Root, meet, reversed_rows
 from ..arguments import log_lower, log_upper
 from ..bound import AccuracyError
 from ..outward import log_floor
@@ -236,11 +236,23 @@ def _zero_root(paired, delta: float, at_zero: Callable):
 def _contour_points(question, add: int, eps):
     if not question.gaussian:
         return general.points(question, add, eps)
-    return contour.points(question.steps, add, eps, question.goal, question.n_threads)
+    return _points_of_steps(question, question.steps, add, eps)
 
 
 def _ruled_points(question, add: int, eps):
-    return contour.points(next(iter(question.rules)).steps, add, eps, question.goal, question.n_threads)
+    return _points_of_steps(question, next(iter(question.rules)).steps, add, eps)
+
+
+def _points_of_steps(question, steps, add: int, eps):
+    """Points at increasing eps, those below 0 by the other direction at -eps [theory: pair.reversal]."""
+    asked = question.goal, question.n_threads
+    below = np.count_nonzero(eps < 0)
+    rows = contour.points(steps, add, eps[below:], *asked)
+    if not below:
+        return rows
+    other = add if question.mirrored else 1 - add
+    turned = contour.points(steps, other, -eps[:below][::-1], *asked)[::-1]
+    return np.concatenate([reversed_rows(turned, eps[:below]), rows])
 
 
 def _exact(question, have_eps: int, add: int, at: float):
