@@ -162,7 +162,8 @@ def _with_infinite_too(log_finite: float, low: float, mid: float, high: float, t
 
 def _rows_with_infinite(log_finite: float, rows: np.ndarray) -> np.ndarray:
     """The same of rows of `points`."""
-    low, mid, high, *terms = rows.T
+    low, mid, high = np.minimum(rows[:, :3].T, 0.0)  # no delta exceeds 1, whatever a line says far from its place
+    terms = rows[:, 3:].T
     ends = [_with_infinite(x, log_finite, side, np.exp) for x, side in ((low, -1), (mid, 0), (high, 1))]
     with np.errstate(all="ignore"):
         least, about, most = (np.minimum(np.log(np.maximum(end, 0.0)), 0.0) for end in ends)
